@@ -81,6 +81,8 @@ class EstimatorLike(Protocol):
 Rows: TypeAlias = (
     "npt.NDArray[Any] | SparseMatrix | IntoDataFrame | IntoLazyFrame | Iterable[Any] | PathLike[str] | Source | Table"
 )
+# One column of a table, read by duck typing: an array, a list, a series of a data frame, or an Arrow array.
+Column: TypeAlias = Any
 Labels: TypeAlias = str | int | npt.NDArray[Any] | Iterable[Any]
 SampleWeights: TypeAlias = str | int | npt.NDArray[Any] | Iterable[float] | None
 RandomState: TypeAlias = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.kernels.csr_order import row_order
 from tallybayes.tally.factor import Name
 
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
-def as_array(data: Any, name: Name = 0) -> np.ndarray:
+
+def as_array(data: object, name: Name = 0) -> np.ndarray:
     """Convert values, or rows of values, to an array without merging different values.
 
     The array has dtype object where NumPy would convert values to one type, for example 1 and "a" to strings.
@@ -42,7 +45,7 @@ def as_array(data: Any, name: Name = 0) -> np.ndarray:
     return array
 
 
-def _merges(array: np.ndarray, data: Any) -> bool:
+def _merges(array: np.ndarray, data: object) -> bool:
     """Return whether NumPy's conversion of a list to numbers made different values equal.
 
     Examples are True and 1, or 2⁶³ and 2⁶³ + 1 as floats.
@@ -67,7 +70,7 @@ def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [array.astype(object) for array in arrays] if merging else list(arrays)
 
 
-def read_sparse(matrix: Any) -> SparseRows:
+def read_sparse(matrix: sp.sparray) -> SparseRows:
     """Convert a SciPy sparse matrix of any format to `SparseRows`.
 
     Entries are copied, sorted and summed only if a row has repeated entries.
@@ -84,7 +87,7 @@ def read_sparse(matrix: Any) -> SparseRows:
     return SparseRows(rows.indptr, rows.indices, numeric(rows.data, "x"), int(rows.shape[1]))
 
 
-def _row_order(rows: Any) -> str:
+def _row_order(rows: sp.csr_array) -> str:
     """Return the order of the entries of compressed rows; raise DataError if an index is out of bounds."""
     n_entries = min(len(rows.indices), len(rows.data))
     is_consistent = len(rows.indptr) == rows.shape[0] + 1 and rows.indptr[0] == 0 and rows.indptr[-1] <= n_entries

@@ -14,7 +14,11 @@ from tallybayes.data.source import BATCH, Source, in_batches, reading
 from tallybayes.errors import DataError, short_repr
 
 if TYPE_CHECKING:
+    from typing import IO, BinaryIO
+
+    import polars as pl
     import pyarrow as pa
+    import pyarrow.compute as pc
 
 
 _IN_MEMORY = 1 << 26  # bytes of an iterator's rows that are stored in memory, not in a file
@@ -102,14 +106,14 @@ class Batches(Source):
             yield table
 
 
-def pa_stream(stream: Any, schema: pa.Schema) -> Any:
+def pa_stream(stream: BinaryIO, schema: pa.Schema) -> Any:
     """Return a writer of Arrow streams."""
     import pyarrow as pa
 
     return pa.ipc.new_stream(pa.PythonFile(stream), schema)
 
 
-def _kept_parts(file: Any) -> Iterator[pa.Table]:
+def _kept_parts(file: IO[bytes]) -> Iterator[pa.Table]:
     """Yield the parts of a temporary file, each an Arrow stream of its own, since dictionaries may differ."""
     import pyarrow as pa
 
@@ -143,7 +147,7 @@ def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:
     return pa.Table.from_arrays(columns, names=schema.names)
 
 
-def _as_arrow(part: Any, number: int) -> pa.Table:
+def _as_arrow(part: object, number: int) -> pa.Table:
     import narwhals as nw
     import pyarrow as pa
 
@@ -176,7 +180,7 @@ def _as_column(values: Any) -> Any:
     return pa.array(values if getattr(values, "ndim", 1) == 1 else list(values), from_pandas=True)
 
 
-def lazy_frame(frame: Any) -> Source:
+def lazy_frame(frame: pl.LazyFrame) -> Source:
     """Return the rows of a Polars LazyFrame as a source."""
     if hasattr(frame, "collect_batches"):
         return Batches(lambda: iter(frame.collect_batches(chunk_size=BATCH)), "the lazy frame")
@@ -201,7 +205,7 @@ class View(Source):
         self,
         source: Source,
         columns: Sequence[str] | None,
-        where: Any,
+        where: pc.Expression | None,
         types: Mapping[str, Any],
         null_values: Sequence[str] | None,
     ) -> None:

@@ -31,6 +31,8 @@ from tallybayes.tally.text_selection import as_word_factor
 from tallybayes.typing import Rows, SampleWeights
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tallybayes.families.text import Text
 
 # Up to so many columns of a factor, with or without groups, are counted as joint tables; more are counted as a block.
@@ -146,7 +148,12 @@ class TallyBuilder:
     """
 
     def __init__(
-        self, table: Table, factors: tuple[Factor, ...], weight: Any, schema: Schema | None, like: Tally | None
+        self,
+        table: Table,
+        factors: tuple[Factor, ...],
+        weight: SampleWeights,
+        schema: Schema | None,
+        like: Tally | None,
     ) -> None:
         derived = [name for f in factors for name in (*f.given, *f.columns) if name not in table.columns]
         self.table = with_parts_of_dates(table, derived) if derived else table
@@ -409,7 +416,7 @@ def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[
         yield from zip(factor.columns, statistic.segments.split(statistic.pool_groups().table), strict=True)
 
 
-def check_weight(weight: Any, n_rows: int, *, any_size: bool = False) -> np.ndarray | None:
+def check_weight(weight: SampleWeights | npt.ArrayLike, n_rows: int, *, any_size: bool = False) -> np.ndarray | None:
     """Return sample weights as float64, or None; raise DataError if one is negative, not finite, or too small or large.
 
     With `any_size`, only the proportions of weights matter, and every finite weight of at least 0 is valid.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,17 +11,25 @@ from tallybayes.data.sql.sql_types import is_opaque
 from tallybayes.data.string_columns import shared_labels
 from tallybayes.tally.factor import Name
 
+if TYPE_CHECKING:
+    import narwhals as nw
+    import numpy.typing as npt
+    import pandas as pd
+    import pyarrow as pa
+
 KINDS = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 
-def frame_kind(data: Any) -> str | None:
+def frame_kind(data: object) -> str | None:
     """Return the library of a data frame, or None for other data. Nothing is imported."""
     kind = type(data)
     library = kind.__module__.partition(".")[0]
     return library if KINDS.get(library) == kind.__name__ else None
 
 
-def as_frame(columns: Mapping[Name, Any], kind: str | None, like: Any = None, changed: Collection[Name] = ()) -> Any:
+def as_frame(
+    columns: Mapping[Name, Any], kind: str | None, like: pd.DataFrame = None, changed: Collection[Name] = ()
+) -> Any:
     """Convert columns to a data frame, or to a dictionary.
 
     A dictionary is returned if `kind` is None, its library is not installed, or a column is a block.
@@ -57,17 +65,17 @@ def as_frame(columns: Mapping[Name, Any], kind: str | None, like: Any = None, ch
     )
 
 
-def _names(frame: Any) -> list[Name]:
+def _names(frame: pd.DataFrame) -> list[Name]:
     return list(frame.column_names) if hasattr(frame, "column_names") else list(frame.columns)
 
 
-def _arrow(column: Any) -> Any:
+def _arrow(column: npt.ArrayLike) -> Any:
     import pyarrow as pa
 
     return pa.array(np.asarray(column).tolist() if np.asarray(column).dtype.kind in "OU" else np.asarray(column))
 
 
-def columns_of_frame(data: Any) -> dict[Name, Any]:
+def columns_of_frame(data: pd.DataFrame) -> dict[Name, Any]:
     """Return the columns of a data frame by name, without copies where possible."""
     import narwhals as nw
 
@@ -81,7 +89,7 @@ def columns_of_frame(data: Any) -> dict[Name, Any]:
     return columns
 
 
-def _as_it_lies(column: Any) -> Any:
+def _as_it_lies(column: pa.ChunkedArray) -> Any:
     """Return numbers without nulls, and strings or dictionaries in one chunk, of Arrow; None for any other column.
 
     This avoids narwhals, which takes about 50 µs per column.
@@ -95,7 +103,7 @@ def _as_it_lies(column: Any) -> Any:
     return column.chunk(0) if is_one_chunk else None
 
 
-def column_of_series(series: Any) -> Any:
+def column_of_series(series: nw.Series[Any]) -> Any:
     """Convert a column of a data frame: numbers to an array (null is NaN), other values to what `encode` reads."""
     import narwhals as nw
 

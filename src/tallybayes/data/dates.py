@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tallybayes.data.table import Table
+    from tallybayes.typing import Column
 
 PARTS = ("year", "month", "day_of_week", "hour")
 _LEVELS = {"month": range(1, 13), "day_of_week": range(7), "hour": range(24)}  # Monday is 0, as in pandas and Arrow
@@ -25,12 +26,12 @@ _COARSE = {"Y": 1, "M": 2, "W": 3, "D": 3}  # number of parts of NumPy dates by 
 _EXPECTED = "a date such as 2026-05-31 or 2026-05-31T08:00"
 
 
-def part_name(name: Any, part: str) -> str:
+def part_name(name: object, part: str) -> str:
     """Return the name of the column with one part of the dates of another column."""
     return f"{name}.{part}"
 
 
-def dates_of(name: Any) -> list[Name]:
+def dates_of(name: object) -> list[Name]:
     """Return the date columns of which a name may denote a part."""
     source, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if part not in PARTS or not source:
@@ -38,7 +39,7 @@ def dates_of(name: Any) -> list[Name]:
     return [source, int(source)] if source.isdecimal() else [source]
 
 
-def origins(name: Any) -> list[Name]:
+def origins(name: Name) -> list[Name]:
     """Return a name and the columns it may be derived from, as a missing-value indicator or a part of dates."""
     names = [name]
     for other in names:
@@ -98,7 +99,7 @@ def type_of_times(column: pa.ChunkedArray) -> pa.DataType:
     return column.type
 
 
-def part_of(column: Any, name: Name) -> Any:
+def part_of(column: Column, name: Name) -> Any:
     """Return one part of every date of a column; missing if the date is missing or its type has no such part.
 
     The year is a numeric column. The other parts are categorical, Arrow dictionary arrays. Dates with a time zone are
@@ -131,7 +132,7 @@ def part_of(column: Any, name: Name) -> Any:
     return pa.DictionaryArray.from_arrays(codes, pa.array(levels, pa.int64()))
 
 
-def _as_dates(column: Any, name: Name, part: str) -> tuple[pa.Array, bool]:
+def _as_dates(column: Column, name: Name, part: str) -> tuple[pa.Array, bool]:
     """Return a column as Arrow dates, and whether their type has a part."""
     import pyarrow as pa
 
@@ -150,7 +151,7 @@ def _as_dates(column: Any, name: Name, part: str) -> tuple[pa.Array, bool]:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, part in parts
 
 
-def _as_datetime(cell: Any, row: int, name: Name, *, whole_days: bool) -> datetime | None:
+def _as_datetime(cell: object, row: int, name: Name, *, whole_days: bool) -> datetime | None:
     """Return a date in local time; None if it is missing, or is a day without time and those are excluded."""
     if is_missing(cell) or cell == "":
         return None

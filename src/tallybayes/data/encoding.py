@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +11,18 @@ from tallybayes.data.string_columns import distinct, encode_fixed, shared_object
 from tallybayes.errors import DataError, LabelError
 from tallybayes.tally.domain import Domain, is_text
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from tallybayes.typing import Column
+
 _DIRECT_LEVELS = 256  # integers from 0 up to this are their own codes: no copy, no look-up
 _DENSE_LEVELS = 4096  # ranges up to this, or up to the number of rows, are encoded by a table instead of hashing
 
 
-def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray, Domain]:
+def encode(values: Column, name: str, *, ordered: bool = False) -> tuple[np.ndarray, Domain]:
     """Return the integer codes of a categorical column, −1 where missing, and the domain of levels they index.
 
     The levels are those of the batch and may contain levels that do not occur, such as gaps between integers or unused
@@ -48,12 +55,12 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
     return _encode_arrow(values, name, ordered)
 
 
-def _named(categories: Any) -> list[Any]:
+def _named(categories: Iterable[object]) -> list[Any]:
     """Return categories as levels; pandas intervals, as from `pandas.cut`, become strings."""
     return [str(level) for level in categories] if is_interval(next(iter(categories), None)) else list(categories)
 
 
-def is_interval(value: Any) -> bool:
+def is_interval(value: object) -> bool:
     """Return whether a value is a pandas Interval."""
     return type(value).__name__ == "Interval"
 
@@ -96,7 +103,7 @@ def plain_array(array: np.ndarray, name: object) -> np.ndarray:
     return array if array.flags.aligned else array.copy()
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether a value is a missing value: None, NaN, NaT or pandas' NA."""
     kind = type(value)
     if kind is str or kind is int:  # the most frequent types; the checks below are slow
@@ -106,7 +113,7 @@ def is_missing(value: Any) -> bool:
     return value is None or kind.__name__ in ("NAType", "NaTType")
 
 
-def missing_mask(column: Any) -> np.ndarray:
+def missing_mask(column: Column) -> np.ndarray:
     """Return a boolean array that is True where the cell of a column is missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind != "O":
         return column != column if column.dtype.kind in "fcmM" else np.zeros(len(column), dtype=bool)
@@ -183,7 +190,7 @@ def _encode_floats(values: np.ndarray, name: str, ordered: bool) -> tuple[np.nda
     return out, domain
 
 
-def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+def _encode_arrow(values: Column, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
     """Return the codes and the domain of strings and mixed objects, by Arrow's dictionary encoding."""
     import pyarrow as pa
 
@@ -204,7 +211,7 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
     return _encode_by_type(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, name, ordered)
 
 
-def _encode_by_type(array: Any, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+def _encode_by_type(array: pa.Array, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
     """Return the codes and the domain of an Arrow array of dictionaries, numbers, nulls or strings.
 
     Raise LabelError for other types.
@@ -230,7 +237,7 @@ def _encode_by_type(array: Any, name: str, ordered: bool) -> tuple[np.ndarray, D
     return _relabel(codes, dictionary.to_pylist(), name, ordered)
 
 
-def _to_arrow(values: Any, name: str) -> Any:
+def _to_arrow(values: Column, name: str) -> Any:
     import pyarrow as pa
 
     try:
@@ -262,5 +269,5 @@ def _relabel(codes: np.ndarray, levels: list[Any], name: str, ordered: bool) -> 
     return np.take(new_codes.astype(np.min_scalar_type(-max(1, len(levels)))), codes, mode="wrap"), domain
 
 
-def _plain(level: Any) -> Any:
+def _plain(level: object) -> Any:
     return int(level) if isinstance(level, float) and level.is_integer() else level

@@ -11,7 +11,7 @@ from tallybayes.errors import DataError, short_repr
 from tallybayes.families.family import Family
 
 
-def expand_frequency_table(counts: Any, family: Family) -> tuple[Any, Any, Any, list[Any]]:
+def expand_frequency_table(counts: Mapping[Any, Any], family: Family) -> tuple[Any, Any, Any, list[Any]]:
     """Expand a frequency table.
 
     Parameters
@@ -44,7 +44,7 @@ def expand_frequency_table(counts: Any, family: Family) -> tuple[Any, Any, Any, 
     return [amounts], None, None, []  # one text, with the count of each word
 
 
-def _amount(value: Any, number: Any) -> float:
+def _amount(value: object, number: object) -> float:
     """Return a number of occurrences as a float; raise DataError if it is negative or not a number."""
     amount = -1.0 if isinstance(number, bool) or not isinstance(number, Real) else float(number)
     if not 0 <= amount < math.inf:

@@ -13,7 +13,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 
-def is_presence(name: Any, columns: Container[Any]) -> bool:
+def is_presence(name: object, columns: Container[Any]) -> bool:
     """Return whether a name is the missing-value indicator of one of these columns."""
     return any(source in columns for source in sources_of(name))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _THERE = " (there)"  # suffix of the name of a missing-value indicator
 
 
-def indicator_name(name: Any) -> str:
+def indicator_name(name: object) -> str:
     """Return the name of the indicator column that is 1 where another column has a value."""
     return f"{name}{_THERE}"
 
 
-def sources_of(name: Any) -> list[Name]:
+def sources_of(name: object) -> list[Name]:
     """Return the columns of which a name may be the indicator."""
     if not isinstance(name, str) or not name.endswith(_THERE):
         return []

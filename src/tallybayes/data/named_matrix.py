@@ -52,7 +52,7 @@ def check_unique_names(names: Iterable[Name], what: str) -> None:
         raise DataError(f"{what} has two columns {repeated!r}; expected unique names.\n    Rename one of them.")
 
 
-def names_of_blocks(data: Any) -> dict[Name, tuple[str, ...]]:
+def names_of_blocks(data: object) -> dict[Name, tuple[str, ...]]:
     """Return the column names of every `NamedMatrix` in the data."""
     if isinstance(data, NamedMatrix):
         return {"x": data.names}

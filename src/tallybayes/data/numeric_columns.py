@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from tallybayes.errors import DataError, short_repr
 from tallybayes.messages import conversion_hint
 from tallybayes.tally.factor import Name
 
+if TYPE_CHECKING:
+    from tallybayes.typing import Column
 
-def numeric(column: Any, name: Name) -> np.ndarray:
+
+def numeric(column: Column, name: Name) -> np.ndarray:
     """Convert a column or block to an array of numbers; None and NA become NaN, True becomes 1."""
     if not isinstance(column, np.ndarray):
         column = column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else np.asarray(column)
@@ -36,7 +39,7 @@ def numeric(column: Any, name: Name) -> np.ndarray:
     return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a cell is a real number."""
     is_numeric = isinstance(value, int | float | Decimal | np.bool_ | np.number)
     return is_numeric and not isinstance(value, np.complexfloating | np.timedelta64)

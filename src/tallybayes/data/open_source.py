@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tallybayes.data.batch_source import Batches, View, lazy_frame
 from tallybayes.data.files.arrow import ArrowFiles
@@ -20,6 +20,8 @@ from tallybayes.data.sql.dialects import Dialect
 from tallybayes.errors import DataError, short_repr
 
 if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
     from pyarrow.compute import Expression
 
 _PACKED = (".gz", ".zst", ".bz2", ".lz4")
@@ -40,7 +42,7 @@ _KINDS = {
 }
 
 
-def open_source(data: Any) -> Source | None:
+def open_source(data: object) -> Source | None:
     """Return the source that some data are or refer to; None for data in memory. No library is imported."""
     if isinstance(data, Source):
         return data
@@ -49,7 +51,7 @@ def open_source(data: Any) -> Source | None:
     kind = type(data)
     library = kind.__module__.partition(".")[0]
     if library == "polars" and kind.__name__ == "LazyFrame":
-        return lazy_frame(data)
+        return lazy_frame(cast("pl.LazyFrame", data))
     if library in ("duckdb", "_duckdb") and kind.__name__ == "DuckDBPyRelation":
         return _open_query(Relation(data), Relation.NAME)
     if library == "pyspark" and kind.__name__ == "DataFrame" and hasattr(data, "mapInArrow"):
@@ -57,7 +59,7 @@ def open_source(data: Any) -> Source | None:
 
         return SparkFrame(data)
     if library == "pyarrow" and hasattr(data, "read_next_batch"):
-        return Batches(lambda: _translated(iter(data), "the reader"), "the reader", once=True)
+        return Batches(lambda: _translated(cast("pa.RecordBatchReader", data), "the reader"), "the reader", once=True)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
         return Batches(lambda: _translated(data.to_batches(), "the dataset"), "the dataset")
     if isinstance(data, Iterator):
@@ -90,7 +92,7 @@ def _translated(batches: Iterable[Any], name: str) -> Iterator[Any]:
 
 
 def table(
-    data: Any,
+    data: object,
     query: str | None = None,
     *,
     columns: Sequence[str] | None = None,
@@ -157,7 +159,7 @@ def table(
     arrow_types = dict(types or {})
     arrow_types |= {name: pa.type_for_alias(kind) for name, kind in arrow_types.items() if isinstance(kind, str)}
     text = {"names": names, "delimiter": delimiter, "encoding": encoding, "on_bad": on_bad}
-    paths = [data] if isinstance(data, str | os.PathLike) or is_stream(data) else data
+    paths: Any = [data] if isinstance(data, str | os.PathLike) or is_stream(data) else data
     is_list = isinstance(paths, list | tuple) and paths
     in_files = is_list and all(isinstance(path, str | os.PathLike) or is_stream(path) for path in paths)
     if in_files:
@@ -194,7 +196,7 @@ def _check_no_options(options: Mapping[str, Any], scope: str, hint: str = "Leave
             raise DataError(f"{name}={short_repr(value)} is an option {scope}.\n    {hint}")
 
 
-def _open_query(connection: Any, query: str) -> Source:
+def _open_query(connection: object, query: str) -> Source:
     """Open a table of a database, or the result of a query."""
     from tallybayes.data.sql.query_source import Query
 

@@ -26,6 +26,7 @@ from tallybayes.warnings import DataSourceWarning, warn
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tallybayes.data.sql.dialects import Dialect
     from tallybayes.families.family import Family
 
 BATCH = 2**18  # rows of a batch if the width of rows is unknown: enough for the kernels
@@ -102,7 +103,7 @@ class Source:
         """Return the same rows with all digits of some columns that are read as doubles otherwise."""
         return self
 
-    def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
+    def keeping(self, columns: Sequence[Name], to: Dialect | None = None) -> tuple[Source, list[str], pa.Schema]:
         """Return the same rows with some columns in the form in which they are written unchanged.
 
         Parameters
@@ -225,7 +226,7 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
     results = queue.Queue[Any](maxsize=n)
     stop = threading.Event()
 
-    def put(item: Any) -> bool:
+    def put(item: object) -> bool:
         while not stop.is_set():
             try:
                 results.put(item, timeout=0.1)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.kernels.text.string_codes import distinct_strings
 from tallybayes.kernels.threads import threads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SLICE = 2**16  # rows per thread, at least
 # Rows share objects if the first _SAMPLE rows have at most _FEW different objects, and all rows at most _MOST.
@@ -19,7 +22,7 @@ _FEW = 2**6
 _MOST = 2**12
 
 
-def distinct(array: Any) -> tuple[np.ndarray, Any]:
+def distinct(array: pa.Array) -> tuple[np.ndarray, Any]:
     """Return the codes of an Arrow array, −1 for null, and its distinct values in order of first occurrence."""
     import pyarrow as pa
 
@@ -44,7 +47,7 @@ def distinct(array: Any) -> tuple[np.ndarray, Any]:
     return codes, united.dictionary
 
 
-def _encode(array: Any, codes: np.ndarray) -> Any:
+def _encode(array: pa.Array, codes: np.ndarray) -> Any:
     """Write the codes of an array into `codes` and return its distinct values, on one thread.
 
     Strings are encoded by a kernel of this package, other types by Arrow.

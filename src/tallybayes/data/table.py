@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from tallybayes.messages import conversion_hint
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
+if TYPE_CHECKING:
+    from tallybayes.typing import Column
+
 _FLOATS = ("float", "double", "halffloat", "decimal")
 _NESTED = (list, tuple, dict, set, np.ndarray)
 _READ = "biufUM"  # kinds of NumPy types of numbers, categories and dates
@@ -36,7 +39,7 @@ _CELLS = (str, Real, np.bool_, Decimal)  # objects that are numbers or categorie
 _LARGE = 4096  # cells of a joint table for which unobserved levels are dropped
 
 
-def _is_all_null(column: Any) -> bool:
+def _is_all_null(column: Column) -> bool:
     """Return whether all cells of an Arrow column are null."""
     n_null = getattr(column, "null_count", None)
     return isinstance(n_null, int) and n_null == len(column) > 0
@@ -171,7 +174,7 @@ class Table:
             return column.n_columns
         return int(column.shape[1]) if getattr(column, "ndim", 1) == 2 else 1
 
-    def with_column(self, name: Name, values: Any) -> Table:
+    def with_column(self, name: Name, values: Column) -> Table:
         """Return the table with one more column, as the first; it replaces a column of the same name."""
         if name in self.columns:
             return self.without(name).with_column(name, values)
@@ -371,7 +374,7 @@ class Table:
         return self._encoded[name, ordered]
 
 
-def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
+def open_table(data: object, names: Sequence[Name] | None = None) -> Table:
     """Return a `Table` of the data, without copies where possible.
 
     Parameters
@@ -436,7 +439,7 @@ def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
     return Table({name: array[:, position] for position, name in enumerate(names)}, matrix)
 
 
-def _column(value: Any, name: Name) -> Any:
+def _column(value: object, name: Name) -> Any:
     """Return a column or block of a mapping in the form in which `Table` stores it."""
     value = value.matrix if isinstance(value, NamedMatrix) else value
     if hasattr(value, "tocsr") and hasattr(value, "nnz"):
@@ -453,7 +456,7 @@ def _column(value: Any, name: Name) -> Any:
     return as_array(value, name)
 
 
-def _is_frame(data: Any) -> bool:
+def _is_frame(data: object) -> bool:
     """Return whether the data are a data frame; raise DataError if column names are repeated."""
     if isinstance(data, list | tuple):
         return False
@@ -462,11 +465,11 @@ def _is_frame(data: Any) -> bool:
     try:
         return isinstance(nw.from_native(data, pass_through=True, eager_only=True), nw.DataFrame)
     except nw.exceptions.DuplicateError as error:
-        check_unique_names(getattr(data, "column_names", data.columns), "the frame")
+        check_unique_names(getattr(data, "column_names", getattr(data, "columns", ())), "the frame")
         raise DataError.wrong_type("the frame", "one with repeated names", "a name for every column") from error
 
 
-def _rows(column: Any, part: slice | np.ndarray) -> Any:
+def _rows(column: Column, part: slice | np.ndarray) -> Any:
     """Return some rows of a column or block, as a view if possible."""
     if isinstance(column, SparseRows | Texts):
         return column.rows(part)
@@ -481,6 +484,6 @@ def _rows(column: Any, part: slice | np.ndarray) -> Any:
     return column.take(part) if hasattr(column, "type") else column[part]
 
 
-def _length(column: Any) -> int:
+def _length(column: Column) -> int:
     """Return the number of rows of a column or block."""
     return len(column.indptr) - 1 if isinstance(column, SparseRows) else len(column)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.statistics.totals import Totals
 from tallybayes.tally.factor import Name
 from tallybayes.tally.vocabulary import NO_WORDS, Strings, Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tallybayes.typing import Column
 
 FEW_GROUPS = 64  # up to this number, words are counted by group during tokenization
 
@@ -38,7 +43,7 @@ class Texts:
 
     def __init__(
         self,
-        strings: Any,
+        strings: pa.Array | tuple[np.ndarray, np.ndarray],
         family: Text,
         name: Name,
         vocabulary: Vocabulary | None = None,
@@ -193,12 +198,12 @@ class WordReader(NamedTuple):
     vocabulary: Vocabulary | None = None
     places: np.ndarray | None = None
 
-    def read(self, column: Any, name: Name) -> Texts:
+    def read(self, column: Column, name: Name) -> Texts:
         """Return a string column in the words of the model."""
         return read_texts(column, self.family, name).with_vocabulary(self.vocabulary, self.places)
 
 
-def plain_texts(column: Any, family: Text, name: Name) -> Texts | None:
+def plain_texts(column: object, family: Text, name: Name) -> Texts | None:
     """Return the texts of a list of strings without conversion by Arrow; None for other columns."""
     if type(column) is not list or not column or type(column[0]) is not str:
         return None
@@ -206,7 +211,7 @@ def plain_texts(column: Any, family: Text, name: Name) -> Texts | None:
     return None if joined is None else Texts(joined, family, name)
 
 
-def read_texts(column: Any, family: Text, name: Name) -> Texts:
+def read_texts(column: Column, family: Text, name: Name) -> Texts:
     """Return a string column as a text family reads it; raise DataError for other columns."""
     if isinstance(column, Texts):
         return column if column.family is family else Texts(column._given, family, name)
@@ -242,14 +247,14 @@ def _kinds() -> list[Any]:
     return [pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary]
 
 
-def _large(array: Any) -> Any:
+def _large(array: pa.ChunkedArray) -> Any:
     """Return chunks with 64-bit offsets if they have more than 1 GiB in total."""
     if array.nbytes < 2**30:
         return array
     return array.cast("large_binary" if "binary" in str(array.type) else "large_string")
 
 
-def _as_arrow(column: Any, name: Name) -> Any:
+def _as_arrow(column: Column, name: Name) -> Any:
     """Convert a list or array of strings to an Arrow array."""
     import pyarrow as pa
 

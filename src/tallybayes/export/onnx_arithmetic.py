@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from tallybayes.export.portable_scorer import IMPOSSIBLE, bounded
-from tallybayes.families._shared.log_prob_forms import LinearLogForm, NormalForm, PolyaUrnForm, StudentTForm
+from tallybayes.export.portable_scorer import IMPOSSIBLE, ColumnForm, bounded
+from tallybayes.families._shared.log_prob_forms import LinearLogForm, NormalForm, StudentTForm
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _SHIFT = 8  # shift of the argument of Stirling's series
 _LARGE = 50.0  # arguments from which the series is accurate without a shift
@@ -22,7 +25,7 @@ class OnnxGraph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: npt.ArrayLike) -> str:
         """Add a constant array and return its name."""
         from onnx import numpy_helper
 
@@ -30,7 +33,7 @@ class OnnxGraph:
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def apply(self, operator: str, *inputs: Any, domain: str = "", **attributes: Any) -> str:
+    def apply(self, operator: str, *inputs: npt.ArrayLike, domain: str = "", **attributes: Any) -> str:
         """Add a node that applies an operator to names and arrays; return the name of its output."""
         from onnx import helper
 
@@ -53,7 +56,7 @@ class OnnxGraph:
 
     # ---- Forms -----------------------------------------------------------------------------------------------------
 
-    def form(self, x: str, forms: Sequence[LinearLogForm | NormalForm | StudentTForm | PolyaUrnForm]) -> str:
+    def form(self, x: str, forms: Sequence[ColumnForm]) -> str:
         """Return the log probabilities of columns by class; all forms are of one kind.
 
         Parameters

@@ -134,7 +134,7 @@ class _Model(OnnxGraph):
             is_valid = self.apply("Or", self.apply("Equal", raw, zero), self.apply("Equal", raw, np.array(1.0)))
         elif support is not None:
             is_valid = self.apply("GreaterOrEqual", raw, zero)
-        if support == "count":
+        if support == "count" and is_valid is not None:
             is_valid = self.apply("And", is_valid, self.apply("Equal", raw, self.apply("Floor", raw)))
         if is_valid is not None:
             missing = self.apply("Not", is_valid)  # NaN does not fit, either

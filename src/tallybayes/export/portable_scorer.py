@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -30,11 +30,18 @@ from tallybayes.models.one_dependence.pair_scorer import PairScorer, TreeScorer
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.classifier import Classifier
+
 IMPOSSIBLE = -1e300  # log 0 as a finite number: its sums are far below all other scores
 LARGEST = 1e100  # larger numbers are clipped to it, so that squares are finite
 SMALLEST = 1e-150  # smaller numbers are read as 0, since their squares underflow, an error in PostgreSQL
 _MOST_WEIGHTS = 1_000_000  # of pairs of levels
 _ALIKE = 1e-12  # relative tolerance for roots of covariances that are equal up to a factor
+
+
+ColumnForm: TypeAlias = LinearLogForm | NormalForm | StudentTForm | PolyaUrnForm
+ExportedForm: TypeAlias = ColumnForm | LogTableForm | MultivariateNormalForm | MultivariateTForm
 
 
 class Cell(NamedTuple):
@@ -58,7 +65,7 @@ class Term(NamedTuple):
     """The form of one column, with arrays of shape (classes,): of its cell, or of its missing-value indicator."""
 
     cell: Cell
-    form: LinearLogForm | NormalForm | StudentTForm | PolyaUrnForm
+    form: ColumnForm
     is_indicator: bool = False
 
 
@@ -224,7 +231,7 @@ class PortableScorer(NamedTuple):
         return list(dict.fromkeys(cells))
 
 
-def scores_of(model: Any) -> PortableScorer:
+def scores_of(model: Classifier) -> PortableScorer:
     """Return the portable scores of a fitted classifier; raise ExportError if a term cannot be written."""
     plan: RowScorer | PairScorer = model._row_scorer
     scorer = PortableScorer(
@@ -240,7 +247,7 @@ def scores_of(model: Any) -> PortableScorer:
             cells |= _add(scorer, part, domains, np.isneginf(plan.log_prior))
     for part in plan.scored:  # indicators use the cells of their columns
         if part.factor.columns[0] not in cells:
-            form: Any = _form(part)
+            form = cast("ColumnForm", _form(part))
             for position, name in enumerate(part.factor.columns):
                 source = next(name for name in sources_of(name) if name in cells)
                 scorer.terms.append(
@@ -249,7 +256,7 @@ def scores_of(model: Any) -> PortableScorer:
     return scorer
 
 
-def calibration_of(model: Any) -> CalibrationTable:
+def calibration_of(model: Classifier) -> CalibrationTable:
     """Return the calibration of a model."""
     calibration = model._calibration
     n_classes = len(model.classes_)
@@ -272,19 +279,10 @@ def bounded(log_p: np.ndarray, impossible: np.ndarray | None = None) -> np.ndarr
     return np.asarray(np.where(np.isneginf(log_p), IMPOSSIBLE, log_p))
 
 
-def _form(part: FactorScorer) -> Any:
+def _form(part: FactorScorer) -> ExportedForm:
     """Return the form of a factor; raise ExportError if it cannot be written."""
     form = form_of(part.family, part.parameters, part.predictive)
-    if isinstance(
-        form,
-        LogTableForm
-        | LinearLogForm
-        | NormalForm
-        | StudentTForm
-        | PolyaUrnForm
-        | MultivariateNormalForm
-        | MultivariateTForm,
-    ):
+    if isinstance(form, ExportedForm):
         return form
     columns = ", ".join(map(repr, part.factor.columns[:3]))
     raise ExportError(
@@ -322,7 +320,7 @@ def _add(scores: PortableScorer, part: FactorScorer, domains: list[Domain], impo
     return dict(zip(names, cells, strict=True))
 
 
-def _check_range(form: Any, cell: Cell, position: int, possible: np.ndarray) -> None:
+def _check_range(form: ExportedForm | None, cell: Cell, position: int, possible: np.ndarray) -> None:
     """Raise ExportError if a mean, scale or cut point of a column is out of range."""
     checked: dict[str, np.ndarray] = {}
     if isinstance(cell.reading, BinIndex):
@@ -347,7 +345,7 @@ def _check_range(form: Any, cell: Cell, position: int, possible: np.ndarray) -> 
             )
 
 
-def _width(form: Any) -> int:
+def _width(form: ExportedForm) -> int:
     """Return the number of columns of a form."""
     match form:
         case LogTableForm():
@@ -361,7 +359,7 @@ def _width(form: Any) -> int:
     return int(form.location.shape[-1])
 
 
-def _cell(part: FactorScorer, form: Any, name: Name) -> Cell:
+def _cell(part: FactorScorer, form: ExportedForm, name: Name) -> Cell:
     """Return a column of a factor as it is read."""
     if part.family.cell_type == "codes":
         return Cell(name, None, None)
@@ -389,7 +387,7 @@ def _lookup(cell: Cell, table: np.ndarray, domains: Sequence[Domain], position: 
     return Lookup(cell, levels, table[: len(levels)], table[len(levels)] if unseen == "smooth" else None)
 
 
-def _column(form: Any, position: int, impossible: np.ndarray) -> Any:
+def _column(form: ColumnForm, position: int, impossible: np.ndarray) -> ColumnForm:
     """Return the form of one column."""
 
     def column(array: np.ndarray, otherwise: float = 0.0) -> np.ndarray:

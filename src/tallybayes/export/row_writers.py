@@ -8,10 +8,10 @@ import decimal
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 from tallybayes._utils.atomic_write import atomic_write
 from tallybayes.data.open_source import kind_of_file
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 _PACKERS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 
 
+# A path, an open file, or a connection with the name of a table and its schema.
+Output: TypeAlias = "str | os.PathLike[str] | IO[bytes] | Sequence[Any]"
 Writer = AbstractContextManager[Callable[["pa.Table"], None]]
 
 
-def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Writer:
+def writing_rows(to: Output, schema: pa.Schema, format: str | None = None) -> Writer:
     """Return a context with a function that writes tables to a file or database; after an error nothing is written."""
     import pyarrow as pa
 
@@ -39,7 +41,7 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
         formats = ("csv", "json", "parquet", "ipc")
         if format not in formats:
             raise DataError(f"format is {format!r} and `to` is an open file; expected one of {list(formats)}.")
-        return _plain(partial(_writing_open, to, format), schema)
+        return _plain(partial(_writing_open, cast("IO[bytes]", to), format), schema)
     if format is not None:
         raise DataError(f"format={format!r} is an option of open files.\n    The format follows from the file name.")
     if isinstance(to, str | os.PathLike):
@@ -56,7 +58,7 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
     return dialect.writing(to[1:], pa.schema(fields))  # rows are written by position
 
 
-def database_of(to: Any) -> Dialect | None:
+def database_of(to: Output) -> Dialect | None:
     """Return the dialect of the database to which rows are written, or None."""
     return dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
 
@@ -69,7 +71,7 @@ def _plain(writer: Callable[..., Writer], schema: pa.Schema) -> Iterator[Callabl
 
 
 @contextlib.contextmanager
-def _writing_open(file: Any, kind: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def _writing_open(file: IO[bytes], kind: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """Write tables to a file that the caller has opened and will close."""
     import pyarrow as pa
 
@@ -117,7 +119,7 @@ class _KeptOpen:
 
     closed = False
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write
         self.flush = file.flush
         self.tell = file.tell
@@ -126,7 +128,7 @@ class _KeptOpen:
         """Do nothing."""
 
 
-def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str, path: Any) -> Any:
+def _writer(kind: str, out: pa.NativeFile, schema: pa.Schema, delimiter: str, path: object) -> Any:
     """Return the Arrow writer for a format."""
     import pyarrow as pa
 
@@ -145,7 +147,7 @@ def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str, path: Any) -
         raise DataError(f"the columns cannot be written to {path}: {error}.\n    {hint}") from None
 
 
-def _write_lines(table: pa.Table, out: Any) -> None:
+def _write_lines(table: pa.Table, out: pa.NativeFile) -> None:
     """Write rows as JSON lines."""
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for part in table.to_batches(max_chunksize=FEW):
@@ -154,7 +156,7 @@ def _write_lines(table: pa.Table, out: Any) -> None:
             out.write(f"{{{cells}}}\n".encode())
 
 
-def _json(cell: Any) -> str:
+def _json(cell: object) -> str:
     """Return a cell as JSON: decimals with all digits, bytes in base64, NaN and infinity as null."""
     if isinstance(cell, decimal.Decimal):
         return format(cell, "f")
@@ -163,6 +165,6 @@ def _json(cell: Any) -> str:
     return json.dumps(cell, ensure_ascii=False, default=_as_text)
 
 
-def _as_text(cell: Any) -> str:
+def _as_text(cell: object) -> str:
     """Return bytes in base64, and other values as strings."""
     return base64.b64encode(cell).decode() if isinstance(cell, bytes) else str(cell)

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from tallybayes.data.sql.dialects import Dialect
-from tallybayes.export.portable_scorer import IMPOSSIBLE
-from tallybayes.families._shared.log_prob_forms import LinearLogForm, NormalForm, PolyaUrnForm, StudentTForm
+from tallybayes.export.portable_scorer import IMPOSSIBLE, ColumnForm
+from tallybayes.families._shared.log_prob_forms import LinearLogForm, NormalForm, StudentTForm
 
 _POWER = 1e4  # power from which the rounding error of LN(1 + u) is visible
 _SHIFT = 8  # shift of the argument of Stirling's series
@@ -38,7 +38,7 @@ class Arithmetic:
         written = self.dialect.value(float(value))
         return f"({written})" if written.startswith("-") else written
 
-    def term(self, x: str, form: LinearLogForm | NormalForm | StudentTForm | PolyaUrnForm) -> list[str]:
+    def term(self, x: str, form: ColumnForm) -> list[str]:
         """Return the log probability of a column by class."""
         match form:
             case LinearLogForm(weight, bias):

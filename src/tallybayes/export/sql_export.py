@@ -23,7 +23,7 @@ DIALECTS: dict[str, type[Dialect]] = {
 }
 
 
-def dialect_named(name: Any) -> Dialect:
+def dialect_named(name: object) -> Dialect:
     """Return the dialect of a name."""
     if not isinstance(name, str) or name not in DIALECTS:
         expected = " or ".join(map(repr, DIALECTS))
@@ -31,7 +31,7 @@ def dialect_named(name: Any) -> Dialect:
     return DIALECTS[name](None)
 
 
-def source_of(dialect: Dialect, table: Any) -> str:
+def source_of(dialect: Dialect, table: object) -> str:
     """Return the FROM clause of a table or query; the parts of a table name are quoted."""
     if isinstance(table, str):
         if QUERY.match(table):
@@ -43,7 +43,7 @@ def source_of(dialect: Dialect, table: Any) -> str:
     return ".".join(map(dialect.quote, parts))
 
 
-def write_sql(scores: PortableScorer, dialect: Dialect, table: Any, keep: Sequence[str], proba: bool) -> str:
+def write_sql(scores: PortableScorer, dialect: Dialect, table: object, keep: Sequence[str], proba: bool) -> str:
     """Return one SELECT statement: the columns in `keep`, the prediction and, if `proba`, the class probabilities."""
     for name in [*keep, *(cell.column for cell in scores.cells)]:
         if "\0" in str(name):

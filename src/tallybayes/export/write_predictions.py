@@ -16,7 +16,7 @@ from tallybayes.data.sql.sql_types import without_opaque
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.export.output_names import free_names
-from tallybayes.export.row_writers import database_of, writing_rows
+from tallybayes.export.row_writers import Output, database_of, writing_rows
 from tallybayes.export.spark_predictions import in_spark
 from tallybayes.export.write_rows import arrow_column, original_column, plain_column, plain_type
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -38,7 +38,7 @@ _FRAMES = ("pandas", "polars", "pyarrow")
 def write_predictions(
     model: Estimator,
     data: Rows,
-    to: Any,
+    to: Output,
     node: Name | None = None,
     *,
     proba: bool = False,
@@ -131,7 +131,7 @@ def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
     return table
 
 
-def _check_node(model: Any, node: Name | None, proba: bool) -> None:
+def _check_node(model: Estimator, node: Name | None, proba: bool) -> None:
     """Raise DataError if a model does not predict rows, or a node is missing or unknown."""
     if isinstance(model, BayesianNetwork):
         if node is None:
@@ -153,12 +153,12 @@ class PredictionTable:
     """The output table: kept columns, predictions and probabilities."""
 
     def __init__(
-        self, model: Any, data: Any, node: Name | None, proba: bool, keep: Sequence[Name], to: Dialect | None
+        self, model: Estimator, data: Rows, node: Name | None, proba: bool, keep: Sequence[Name], to: Dialect | None
     ) -> None:
         import pyarrow as pa
 
-        self.model = model
-        self.data = data
+        self.model: Any = model
+        self.data: Any = data
         self.proba = proba
         self.source = open_source(data)
         self.node = () if node is None else (node,)
@@ -196,7 +196,7 @@ class PredictionTable:
         features = Table({name: rows.columns[name] for name in self.names})
         return self._predicted(features, [plain_column(batch.column(name)) for name in self.kept_names])
 
-    def _predicted(self, rows: Any, kept: list[Any]) -> pa.Table:
+    def _predicted(self, rows: Rows, kept: list[Any]) -> pa.Table:
         """Return the output for rows, beside kept columns."""
         import pyarrow as pa
 

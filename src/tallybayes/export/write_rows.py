@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
-from tallybayes.export.row_writers import database_of, writing_rows
+from tallybayes.export.row_writers import Output, database_of, writing_rows
 from tallybayes.typing import Rows
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
+    from tallybayes.tally.factor import Name
+    from tallybayes.typing import Column
+
+
+def write_rows(data: Rows, to: Output, *, format: str | None = None) -> int:
     """Write rows to a file or a table of a database; after an error nothing is written.
 
     For rows that a model has sampled, or the rows of another source. Files and databases are read in batches.
@@ -65,7 +71,7 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
     return n_rows
 
 
-def original_column(data: Any, name: Any, table: Table) -> Any:
+def original_column(data: object, name: Name, table: Table) -> Any:
     """Return a column of data in memory with its original type; a `Table` has decimals as doubles, for example."""
     import narwhals as nw
 
@@ -81,7 +87,7 @@ def original_column(data: Any, name: Any, table: Table) -> Any:
         return series.to_numpy()
 
 
-def arrow_column(column: Any) -> Any:
+def arrow_column(column: Column) -> Any:
     """Convert a column to an Arrow array."""
     import pyarrow as pa
 
@@ -97,13 +103,13 @@ def arrow_column(column: Any) -> Any:
     return pa.array([None if cell is None else str(cell) for cell in column])
 
 
-def plain_column(column: Any) -> Any:
+def plain_column(column: pa.Array) -> Any:
     """Return a column without dictionary encoding, since every batch may have its own dictionary."""
     kind = plain_type(column.type)
     return column if kind == column.type else column.cast(kind)
 
 
-def plain_type(kind: Any) -> Any:
+def plain_type(kind: pa.DataType) -> Any:
     """Return the value type of a dictionary type, and the string type for columns without values."""
     import pyarrow as pa
 

@@ -16,6 +16,7 @@ from tallybayes.warnings import DataSourceWarning, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.csv as arrow_csv
 
 _BLOCK = 1 << 22  # bytes of a chunk; types of columns are inferred from the first two blocks
 _DELIMITERS = (",", ";", "\t", "|")
@@ -188,7 +189,7 @@ class CsvFiles(Source):
         nulls: dict[str, Any] = {} if self.null_values is None else {"null_values": list(self.null_values)}
         skipped = []
 
-        def skip(row: Any) -> str:
+        def skip(row: arrow_csv.InvalidRow) -> str:
             skipped.append(row.number)
             return "skip"
 
@@ -270,7 +271,7 @@ def _converted(table: pa.Table, kinds: Mapping[str, pa.DataType], on_bad: str) -
     return table, n_bad
 
 
-def _one(value: str, kind: Any) -> Any:
+def _one(value: str, kind: pa.DataType) -> Any:
     """Convert one cell; return None if it is invalid."""
     import pyarrow as pa
 

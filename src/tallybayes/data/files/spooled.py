@@ -8,11 +8,14 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from tallybayes.data.files.json_lines import reject_array
 from tallybayes.errors import DataError
+
+if TYPE_CHECKING:
+    from typing import IO
 
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "ipc", b"\xff\xff\xff\xff": "ipc"}
 _PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
@@ -30,7 +33,7 @@ class Spooled(NamedTuple):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def is_stream(data: Any) -> bool:
+def is_stream(data: object) -> bool:
     """Return whether this is an open file, or the path of a pipe or device, which can be read only once."""
     if not isinstance(data, str):
         return isinstance(data, io.IOBase)
@@ -38,7 +41,7 @@ def is_stream(data: Any) -> bool:
     return device or (os.path.exists(data) and Path(data).is_fifo())
 
 
-def spool(data: Any) -> Spooled:
+def spool(data: str | IO[str] | IO[bytes]) -> Spooled:
     """Copy a pipe or an open file to a temporary file, whose name shows the original name in messages.
 
     Parameters
@@ -53,7 +56,7 @@ def spool(data: Any) -> Spooled:
     return _copied(data, "standard input" if of_input else str(getattr(data, "name", "") or "the open file"))
 
 
-def _copied(stream: Any, name: str) -> Spooled:
+def _copied(stream: IO[str] | IO[bytes], name: str) -> Spooled:
     folder = tempfile.mkdtemp(prefix="tally-spool-")
     try:
         path = os.path.join(folder, quote(name, safe="").replace(".", "%2E"))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.source import BATCH
-from tallybayes.data.sql.dialects import Dialect, first_line, reported
+from tallybayes.data.sql.dialects import Cursor, Dialect, first_line, reported
 from tallybayes.data.sql.sql_names import parts_of
 from tallybayes.data.sql.sql_types import (
     as_arrow,
@@ -27,6 +27,8 @@ from tallybayes.warnings import DataSourceWarning, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tallybayes.tally.factor import Name
 
 FEW = 10_000  # rows that are converted to Python objects at a time for writing
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
@@ -50,7 +52,7 @@ class DuckDB(Dialect):
     double = "DOUBLE"
     own_type = b"duckdb"
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: object) -> None:
         super().__init__(connection)
         self._own: Any = None  # a second connection, used while the user's connection has an open result
 
@@ -135,7 +137,7 @@ class DuckDB(Dialect):
             warn(f"the rows are read by a second connection. {_BUSY}", DataSourceWarning)
         return self.connection.cursor()
 
-    def query(self, connection: Any, query: str) -> Any:
+    def query(self, connection: Cursor, query: str) -> Any:
         """Return the relation of a query; it is not run yet."""
         return connection.sql(query)
 
@@ -183,7 +185,7 @@ class DuckDB(Dialect):
                 raise
             cursor.execute("COMMIT")
 
-    def create(self, cursor: Any, table: str, schema: pa.Schema) -> None:
+    def create(self, cursor: Cursor, table: str, schema: pa.Schema) -> None:
         """Create a table with the columns of a schema: of their DuckDB types if known, else those for Arrow types."""
         own_types = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
         names = {name: self.quote(name) for name in own_types}
@@ -193,11 +195,11 @@ class DuckDB(Dialect):
         )
         self._with(cursor, schema.empty_table(), f"CREATE TABLE {table} AS SELECT {columns}")
 
-    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
+    def insert(self, cursor: Cursor, table: str, rows: pa.Table) -> None:
         """Add the rows of an Arrow table to a table."""
         self._with(cursor, rows, f"INSERT INTO {table} SELECT *")
 
-    def _with(self, cursor: Any, rows: pa.Table, statement: str) -> None:
+    def _with(self, cursor: Cursor, rows: pa.Table, statement: str) -> None:
         cursor.register("rows to be added", without_opaque(rows))
         cursor.execute(f'{statement} FROM "rows to be added"')
         cursor.unregister("rows to be added")
@@ -208,7 +210,7 @@ class Relation(DuckDB):
 
     NAME = "rows of the relation"
 
-    def query(self, connection: Any, query: str) -> Any:
+    def query(self, connection: Cursor, query: str) -> Any:
         """Return the relation of a query of its rows."""
         return connection.query(self.NAME, query)
 
@@ -382,7 +384,7 @@ class PostgreSQL(Dialect):
         with self.connection.transaction(), self.cursor() as cursor:
             yield cursor
 
-    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
+    def insert(self, cursor: Cursor, table: str, rows: pa.Table) -> None:
         """Add rows to a table by COPY."""
         with cursor.copy(f"COPY {table} FROM STDIN") as copy:
             for part in rows.to_batches(max_chunksize=FEW):
@@ -469,7 +471,7 @@ class SQLite(Dialect):
             for rank, name in self.run("SELECT seq, name FROM pragma_database_list")
         )
 
-    def part_of_date(self, name: str, date: Any) -> str:
+    def part_of_date(self, name: str, date: Name) -> str:
         """Return the expression for one part of ISO 8601 dates, without their time zone, which would shift them."""
         part = name.rpartition(".")[2]
         column = f"SUBSTR({self.quote(date)}, 1, 19)"
@@ -481,7 +483,7 @@ class SQLite(Dialect):
         """Return whether the user has begun a transaction."""
         return bool(self.connection.in_transaction)
 
-    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
+    def insert(self, cursor: Cursor, table: str, rows: pa.Table) -> None:
         """Add rows to a table."""
         marks = ", ".join("?" * rows.num_columns)
         for part in rows.to_batches(max_chunksize=FEW):
@@ -499,7 +501,7 @@ class SQLite(Dialect):
         return super().type_of(name, kind.storage_type if is_opaque(kind) else kind)
 
 
-def dialect_of(connection: Any) -> Dialect | None:
+def dialect_of(connection: object) -> Dialect | None:
     """Return the dialect of a connection by the library of its type; None if it is not a connection."""
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(connection).__mro__}
     if ("duckdb", "DuckDBPyConnection") in kinds or ("_duckdb", "DuckDBPyConnection") in kinds:

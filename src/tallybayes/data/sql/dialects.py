@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tallybayes.data.sql.sql_names import Entry, find_table
 from tallybayes.errors import DataError
@@ -23,6 +23,10 @@ from tallybayes.families._shared.sql_aggregates import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tallybayes.tally.factor import Name
+
+Cursor: TypeAlias = Any  # a cursor or connection of the database's library
 
 
 class Dialect:
@@ -45,11 +49,11 @@ class Dialect:
     materialized = ""  # keyword that prevents inlining of WITH queries
     greatest = "GREATEST"
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    def __init__(self, connection: object) -> None:
+        self.connection: Any = connection
         self._in_snapshot = False
 
-    def quote(self, name: Any) -> str:
+    def quote(self, name: object) -> str:
         """Return a name as a quoted identifier."""
         return '"' + str(name).replace('"', '""') + '"'
 
@@ -164,7 +168,7 @@ class Dialect:
 
             yield write
 
-    def create(self, cursor: Any, table: str, schema: pa.Schema) -> None:
+    def create(self, cursor: Cursor, table: str, schema: pa.Schema) -> None:
         """Create a table with the columns of a schema."""
         own = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
         types = {field.name: own[field.name] or self.type_of(field.name, field.type) for field in schema}
@@ -184,7 +188,7 @@ class Dialect:
         finally:
             cursor.execute("RELEASE SAVEPOINT tallybayes")
 
-    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
+    def insert(self, cursor: Cursor, table: str, rows: pa.Table) -> None:
         """Add rows to a table."""
         raise NotImplementedError
 
@@ -215,7 +219,7 @@ class Dialect:
             raise DataError(f"the level {value!r} contains the character NUL; expected text without NUL, as in SQL.")
         return "'" + value.replace("'", "''") + "'"
 
-    def value(self, value: Any) -> str:
+    def value(self, value: float | str) -> str:
         """Return a number, a boolean or a string as an SQL literal; the literal of a float has type double."""
         if isinstance(value, bool):
             return "TRUE" if value else "FALSE"
@@ -228,7 +232,7 @@ class Dialect:
 
     # ---- Expressions ------------------------------------------------------------------------------------------------
 
-    def part_of_date(self, name: str, date: Any) -> str:
+    def part_of_date(self, name: str, date: Name) -> str:
         """Return the expression for one part of a date column; days of the week are numbered from Monday, 0."""
         part = name.rpartition(".")[2]
         column = self.quote(date)

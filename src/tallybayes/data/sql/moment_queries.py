@@ -81,12 +81,12 @@ def _tally(
     return sum(tallies[1:], tallies[0]).drop_unseen_levels()
 
 
-def _lacks(value: Any, has_missing_level: bool) -> bool:
+def _lacks(value: object, has_missing_level: bool) -> bool:
     """Return whether a row belongs to no group, since a conditioning column is missing and that is not a level."""
     return value is None and not has_missing_level
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

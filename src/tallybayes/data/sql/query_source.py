@@ -90,7 +90,7 @@ class Query(Source):
             other._declared = self.dialect.exact(self.table, self._declared, list(map(str, columns)))
         return other
 
-    def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
+    def keeping(self, columns: Sequence[Name], to: Dialect | None = None) -> tuple[Source, list[str], pa.Schema]:
         """Return the same rows with some columns in the form in which they are written unchanged.
 
         A table in the same kind of database gets the types of the database. Values that Arrow does not preserve are

@@ -17,6 +17,7 @@ from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 _ALONE = re.compile(r"\binterval( year| month|[,>]|$)")  # types that Arrow does not have
 _FRAME = "{rows}"  # replaced by PySpark by a temporary view of the frame
@@ -28,7 +29,7 @@ class SparkText(Dialect):
     double = "DOUBLE"
     label = "STRING"
 
-    def quote(self, name: Any) -> str:
+    def quote(self, name: object) -> str:
         """Return a name as a quoted identifier."""
         return _quoted(str(name))
 
@@ -36,7 +37,7 @@ class SparkText(Dialect):
         """Return a column converted to a number; NaN is missing."""
         return f"NANVL(CAST({column} AS DOUBLE), NULL)"
 
-    def part_of_date(self, name: str, date: Any) -> str:
+    def part_of_date(self, name: str, date: Name) -> str:
         """Return the expression for one part of a date column."""
         part = name.rpartition(".")[2]
         column = self.quote(date)
@@ -56,7 +57,7 @@ class SparkSql(SparkText):
     connection : pyspark.sql.DataFrame
     """
 
-    def quote(self, name: Any) -> str:
+    def quote(self, name: object) -> str:
         """Return a name as a quoted identifier, in a text where PySpark replaces frames in braces."""
         return super().quote(name).replace("{", "{{").replace("}", "}}")
 
@@ -90,7 +91,7 @@ class SparkFrame(Query):
 
     dialect: SparkSql
 
-    def __init__(self, frame: Any, name: str = "the Spark frame") -> None:
+    def __init__(self, frame: DataFrame, name: str = "the Spark frame") -> None:
         super().__init__(SparkSql(frame), _FRAME)
         self.name = name
         self.table = _FRAME
@@ -115,7 +116,7 @@ class SparkFrame(Query):
         kinds = {field.name: field.dataType.simpleString() for field in self.dialect.connection.schema}
         return {name: kind for name, kind in kinds.items() if _ALONE.search(kind)}
 
-    def _rows(self, frame: Any) -> pa.Table:
+    def _rows(self, frame: DataFrame) -> pa.Table:
         """Return the rows of a selection in memory."""
         table = frame.toArrow()
         return table.cast(self.schema) if self._alone else table
@@ -124,7 +125,7 @@ class SparkFrame(Query):
         """Return the same frame: decimals already have all digits."""
         return self
 
-    def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
+    def keeping(self, columns: Sequence[Name], to: Dialect | None = None) -> tuple[Source, list[str], pa.Schema]:
         """Return the same rows; their columns have Arrow types wherever they are written."""
         return Source.keeping(self, columns, to)
 
@@ -235,7 +236,7 @@ class SparkFrame(Query):
         yield from by_position.items()
 
 
-def open_session(session: Any, query: str) -> SparkFrame:
+def open_session(session: SparkSession, query: str) -> SparkFrame:
     """Open a table of a session, or the result of a query, which is nested in another one so that it can only read."""
     if QUERY.match(query):
         try:

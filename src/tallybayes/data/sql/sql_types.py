@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tallybayes.errors import DataError
 
 if TYPE_CHECKING:
+    import psycopg
     import pyarrow as pa
 
 NESTED = "its cells are lists, structs or maps"
@@ -23,7 +24,7 @@ def is_opaque(kind: pa.DataType) -> bool:
     return getattr(kind, "extension_name", "") == "arrow.opaque"
 
 
-def unread_type(kind: Any) -> str:
+def unread_type(kind: object) -> str:
     """Return why cells of an Arrow type cannot be read as numbers, categories or dates; empty if they can."""
     import pyarrow as pa
 
@@ -64,11 +65,11 @@ def sqlite_type(declared: str) -> pa.DataType:
 # ---- PostgreSQL -----------------------------------------------------------------------------------------------------
 
 
-def postgresql_schema(cursor: Any) -> pa.Schema:
+def postgresql_schema(cursor: psycopg.Cursor[Any]) -> pa.Schema:
     """Return the columns of a result with the types sent by the server; types without an Arrow type are opaque."""
     import pyarrow as pa
 
-    described = list(cursor.description)
+    described = list(cursor.description or ())
     zone = str(cursor.connection.info.timezone)
     numbers = ", ".join(str(column.type_code) for column in described) or "0"
     names = {
@@ -95,7 +96,7 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _postgresql_type(name: str, column: Any, zone: str = "UTC") -> pa.DataType | None:
+def _postgresql_type(name: str, column: psycopg.Column | None, zone: str = "UTC") -> pa.DataType | None:
     """Return the Arrow type that has all values of a PostgreSQL type, or None."""
     import pyarrow as pa
 
@@ -128,13 +129,13 @@ def decimal_type(precision: int, scale: int) -> pa.DataType:
     return pa.decimal256(precision, scale) if precision <= 76 and scale >= 0 else pa.float64()
 
 
-def infinite_as_text(cursor: Any) -> None:
+def infinite_as_text(cursor: psycopg.Cursor[Any]) -> None:
     """Make a psycopg cursor return times that Python does not have, such as infinity, as text."""
     from psycopg import DataError as NoSuchTime
     from psycopg.types import datetime as loaders
 
     def tolerant(base: type) -> type:
-        def load(self: Any, data: Any) -> Any:
+        def load(self: object, data: bytes) -> Any:
             try:
                 return base.load(self, data)  # type: ignore[attr-defined]
             except (NoSuchTime, ValueError):
@@ -203,7 +204,7 @@ def _date(text: str) -> datetime | str:
         return text
 
 
-def _number(value: Any, exact: bool) -> Any:
+def _number(value: object, exact: bool) -> Any:
     if not isinstance(value, decimal.Decimal):
         return value
     if exact:
@@ -211,10 +212,10 @@ def _number(value: Any, exact: bool) -> Any:
     return float(value)
 
 
-def sqlite_cells(column: Any) -> list[Any]:
+def sqlite_cells(column: pa.ChunkedArray) -> list[Any]:
     """Convert an Arrow column to values for SQLite: nested values to JSON, other types without equivalent to text."""
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if isinstance(value, list | dict):
             return json.dumps(value, default=str, ensure_ascii=False)
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -224,7 +225,7 @@ def sqlite_cells(column: Any) -> list[Any]:
     return _cells(column, convert)
 
 
-def postgresql_cells(column: Any) -> list[Any]:
+def postgresql_cells(column: pa.ChunkedArray) -> list[Any]:
     """Convert an Arrow column to values for psycopg: structs and lists of structs to JSON."""
     import pyarrow as pa
 
@@ -235,7 +236,7 @@ def postgresql_cells(column: Any) -> list[Any]:
     return _cells(column, None)
 
 
-def _cells(column: Any, convert: Callable[[Any], Any] | None) -> list[Any]:
+def _cells(column: pa.ChunkedArray, convert: Callable[[Any], Any] | None) -> list[Any]:
     storage = column.cast(column.type.storage_type) if is_opaque(column.type) else column
     cells: list[Any] = storage.to_pylist()
     return cells if convert is None else [convert(value) for value in cells]
