@@ -84,45 +84,63 @@ def count(
     >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (there)"]
     Totals(weight=[3.], total=[2.])
     """
-    factors = tuple(factors)
     source = None if isinstance(data, Table) else open_source(data)
-    absence = [name for factor in factors if factor.family.present_family is not None for name in factor.columns]
-    if absence:
-        first = open_table(data if source is None else source.first_batch())
-        for name in absence:
-            check_absence(first, name)
-        data = first if source is None else data
-        factors = tuple(tally for factor in factors for tally in _with_presence(factor))
-    if source is None:
-        return TallyBuilder(open_table(data), factors, weight, schema, like).collect()
+    table = open_table(data) if source is None else None
+    factors = _with_indicators(factors, source if table is None else table)
+    if source is None or table is not None:
+        return TallyBuilder(open_table(table), factors, weight, schema, like).collect()
     if weight is not None and not isinstance(weight, str):
         raise DataError.wrong_type("weight", "values beside a source", f"the name of a column of {source.name}")
-    names_of_source = source.schema.names
-    requested = [name for factor in factors for name in (*factor.given, *factor.columns)] + ([weight] if weight else [])
-    requested = [next((origin for origin in origins(name) if origin in names_of_source), name) for name in requested]
-    source.check_columns(requested)
-    used = [name for name in names_of_source if name in set(requested)]
+    used = _columns_of(factors, weight, source)
     total = source.count(factors, weight, schema, like)
-    if total is not None:
-        return total
-    for table in tables_of_batches(source, "counting", used):
+    return _count_batches(source, used, factors, weight, schema, like) if total is None else total
+
+
+def _columns_of(factors: Sequence[Factor], weight: str | None, source: Source) -> list[str]:
+    """Return the columns of a source that are read for some factors; raise DataError if one does not exist."""
+    names = source.schema.names
+    requested = [name for factor in factors for name in (*factor.given, *factor.columns)] + ([weight] if weight else [])
+    requested = [next((origin for origin in origins(name) if origin in names), name) for name in requested]
+    source.check_columns(requested)
+    return [name for name in names if name in set(requested)]
+
+
+def _count_batches(
+    source: Source,
+    columns: Sequence[str],
+    factors: tuple[Factor, ...],
+    weight: str | None,
+    schema: Schema | None,
+    like: Tally | None,
+) -> Tally:
+    """Return the sum of the tallies of the batches of a source."""
+    total = None
+    for table in tables_of_batches(source, "counting", columns):
         weights = None if weight is None else np.asarray(table.columns[weight])
         with with_file_location(table):
             tally = TallyBuilder(table, factors, weights, schema, like if total is None else total).collect()
         total = tally if total is None else total + tally
-    return (
-        TallyBuilder(open_table(source.first_batch()), factors, None, schema, like).collect()
-        if total is None
-        else total
-    )
+    if total is None:
+        total = TallyBuilder(open_table(source.first_batch()), factors, None, schema, like).collect()
+    return total
 
 
-def _with_presence(factor: Factor) -> list[Factor]:
-    """Return a factor, followed by the factor of its missing-value indicators if its family has one."""
-    if factor.family.present_family is None:
-        return [factor]
-    indicator = Factor(tuple(map(indicator_name, factor.columns)), factor.given, Bernoulli())
-    return [factor.replace(family=factor.family.present_family), indicator]
+def _with_indicators(factors: Iterable[Factor], data: Table | Source | None) -> tuple[Factor, ...]:
+    """Return the factors, each with `WithMissing` split into that of its values and that of its indicators."""
+    factors = tuple(factors)
+    if all(factor.family.present_family is None for factor in factors):
+        return factors
+    table = open_table(data.first_batch() if isinstance(data, Source) else data)
+    split: list[Factor] = []
+    for factor in factors:
+        if factor.family.present_family is None:
+            split.append(factor)
+            continue
+        for name in factor.columns:
+            check_absence(table, name)
+        split.append(factor.replace(family=factor.family.present_family))
+        split.append(Factor(tuple(map(indicator_name, factor.columns)), factor.given, Bernoulli()))
+    return tuple(split)
 
 
 def numbers_of(table: Table, names: Sequence[Name], family: Family) -> Dense | SparseRows:
@@ -170,16 +188,26 @@ class TallyBuilder:
 
     def collect(self) -> Tally:
         """Return the tally over the united levels of every domain."""
-        if self.schema.missing_level_domains:
-            labels = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
-            absent = [name for name in labels if self.schema.domain(name) in self.schema.missing_level_domains]
-            self.table = with_missing_level(self.table, absent, self._is_ordered)
-        hard = [f for f in self.factors if len(f.given) > 1 and self._are_single(self._level_columns(f))]
-        if hard:
-            sets = [(*f.given, column) for f in hard for column in f.level_columns or f.given[:1]]
-            self.table = self.table.compacted(sets, self._is_ordered)
+        self._prepare_levels()
         self._count_together()
         counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
+        domains = self._united_domains(counted)
+        statistics = [self._realigned(f, statistic, domains) for f, statistic in zip(self.factors, counted, strict=True)]
+        return Tally(self.factors, statistics, domains, self.schema).drop_unseen_levels()
+
+    def _prepare_levels(self) -> None:
+        """Add missing values as levels where the schema has them, and drop unobserved levels of large joint tables."""
+        if self.schema.missing_level_domains:
+            names = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
+            with_level = [name for name in names if self.schema.domain(name) in self.schema.missing_level_domains]
+            self.table = with_missing_level(self.table, with_level, self._is_ordered)
+        joint = [f for f in self.factors if len(f.given) > 1 and self._are_single(self._level_columns(f))]
+        if joint:
+            sets = [(*f.given, column) for f in joint for column in f.level_columns or f.given[:1]]
+            self.table = self.table.compacted(sets, self._is_ordered)
+
+    def _united_domains(self, counted: list[Statistics]) -> dict[str, Domain]:
+        """Return the domains of the schema: the union of the levels of their columns, or the declared levels."""
         domains: dict[str, Domain] = {}
         for column, local in self.local.items():
             name = self.schema.domain(column)
@@ -190,13 +218,14 @@ class TallyBuilder:
         weights = self._weights_of_levels(counted) if declared else {}
         for name, levels in declared.items():
             domains[name] = self._declare(name, domains[name], levels, weights.get(name, []))
-        statistics = []
-        for factor, statistic in zip(self.factors, counted, strict=True):
-            positions = {column: self._positions(column, domains) for column in self._level_columns(factor)}
-            positions |= {column: self._positions(column, domains) for column in factor.word_columns}
-            changed = any(places is not None for places in positions.values())
-            statistics.append(realign(factor, statistic, positions) if changed else statistic)
-        return Tally(self.factors, statistics, domains, self.schema).drop_unseen_levels()
+        return domains
+
+    def _realigned(self, factor: Factor, statistic: Statistics, domains: dict[str, Domain]) -> Statistics:
+        """Return the statistics of a factor over the levels of the domains."""
+        columns = (*self._level_columns(factor), *factor.word_columns)
+        positions = {column: self._positions(column, domains) for column in columns}
+        is_same = all(indices is None for indices in positions.values())
+        return statistic if is_same else realign(factor, statistic, positions)
 
     def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
         """Return the columns of a factor that have levels: its groups, and its categorical columns."""
@@ -256,30 +285,28 @@ class TallyBuilder:
 
     def _count_together(self) -> None:
         """Count the contingency tables of a network, p(column | given) of categorical columns, in one pass."""
-        if not any(factor.given and factor.family.cell_type == "codes" for factor in self.factors):
+        factors = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
+        if not any(factor.given for factor in factors.values()):
             return
-        table_factors = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
-        if not any(factor.given for factor in table_factors.values()):
-            return
-        used = {name for factor in table_factors.values() for name in self._level_columns(factor)}
+        used = {name for factor in factors.values() for name in self._level_columns(factor)}
         names = [name for name in self.table.columns if name in used]  # in this order, arrays are not copied
         block, domains = self.table.levels(names, self._is_ordered)
         local = dict(zip(names, domains, strict=True))
-        position = {name: index for index, name in enumerate(names)}
         sizes = {name: len(local[name].levels) or 1 for name in names}
-        for number, factor in list(table_factors.items()):
-            if math.prod(sizes[name] for name in factor.given) * max(sizes[c] for c in factor.columns) > MOST_CELLS:
-                del table_factors[number]  # `check_size` raises when it is counted alone
-        for factor in table_factors.values():
-            width = sum(sizes[column] for column in factor.columns)
-            check_size(factor, math.prod(sizes[name] for name in factor.given), width)
-        sets = [[position[name] for name in (*f.given, column)] for f in table_factors.values() for column in f.columns]
+        for number, factor in list(factors.items()):
+            n_groups = math.prod(sizes[name] for name in factor.given)
+            widths = [sizes[column] for column in factor.columns]
+            if n_groups * max(widths) > MOST_CELLS:
+                del factors[number]  # `check_size` raises when it is counted alone
+            else:
+                check_size(factor, n_groups, sum(widths))
+        sets = [list(map(names.index, (*f.given, column))) for f in factors.values() for column in f.columns]
         try:
             tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
         except CellError as error:
             value = cell(block, error.row, error.column)
             raise DataError.bad_cell(value, error.row, names[error.column], Categorical.allowed_values) from None
-        for number, factor in table_factors.items():
+        for number, factor in factors.items():
             parts = [next(tables) for _ in factor.columns]
             table = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
             counts = Counts(table, [part.shape[-1] for part in parts])

@@ -171,6 +171,25 @@ def _as_datetime(cell: object, row: int, name: Name, *, whole_days: bool) -> dat
     return datetime(cell.year, cell.month, cell.day, getattr(cell, "hour", 0))
 
 
+def _all_parts(table: Table, keep: Collection[Name]) -> dict[Name, list[Name]]:
+    """Return the names of all parts of every date column except those in `keep`."""
+    if table.matrix is not None:
+        return {}
+    dates = [name for name in table.columns if name not in keep and table.kind(name) == "date"]
+    return {name: [part_name(name, part) for part in parts_of_type(table.type_name(name))] for name in dates}
+
+
+def _requested_parts(table: Table, wanted: Iterable[Name]) -> dict[Name, list[Name]]:
+    """Return the requested parts of dates that are not columns of the table, by date column."""
+    parts: dict[Name, list[Name]] = {}
+    for part in wanted:
+        if part not in table.columns:
+            for name in dates_of(part):
+                if name in table.columns:
+                    parts.setdefault(name, []).append(part)
+    return parts
+
+
 def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep: Iterable[Name] = ()) -> Table:
     """Return the table with date columns replaced by their parts.
 
@@ -182,18 +201,7 @@ def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep
     keep : iterable of names, optional
         Columns that stay as they are.
     """
-    if wanted is not None:
-        parts: dict[Name, list[Name]] = {}
-        for part in wanted:
-            dates = [name for name in dates_of(part) if name in table.columns and part not in table.columns]
-            for name in dates:
-                parts.setdefault(name, []).append(part)
-    elif table.matrix is not None:
-        return table
-    else:
-        kept = set(keep)
-        kinds = {name: table._type(name) for name in table.columns if name not in kept and table.kind(name) == "date"}
-        parts = {name: [part_name(name, part) for part in parts_of_type(kind)] for name, kind in kinds.items()}
+    parts = _all_parts(table, set(keep)) if wanted is None else _requested_parts(table, wanted)
     if not parts:
         return table
     columns: dict[Name, Any] = {}

@@ -26,13 +26,18 @@ def expand_frequency_table(counts: Mapping[Any, Any], family: Family) -> tuple[A
     """
     if not hasattr(counts, "items"):
         raise DataError.wrong_type("counts", short_repr(counts), "a mapping from value to its number of occurrences")
-    by_group = {name: table for name, table in counts.items() if isinstance(table, Mapping)}
-    if by_group and len(by_group) == len(counts):
-        parts = {name: expand_frequency_table(table, family) for name, table in by_group.items()}
-        rows = [(value, name) for name, (values, *_) in parts.items() for value in values]
-        weights = [w for values, group_weights, *_ in parts.values() for w in (group_weights or [1.0] * len(values))]
-        empty = list(dict.fromkeys(value for *_, unobserved in parts.values() for value in unobserved))
-        return [value for value, _ in rows], weights, [name for _, name in rows], empty
+    if counts and all(isinstance(table, Mapping) for table in counts.values()):
+        values: list[Any] = []
+        weights: list[float] = []
+        groups: list[Any] = []
+        empty: list[Any] = []
+        for name, table in counts.items():
+            own_values, own_weights, _, own_empty = expand_frequency_table(table, family)
+            values += own_values
+            weights += own_weights or [1.0] * len(own_values)
+            groups += [name] * len(own_values)
+            empty += own_empty
+        return values, weights, groups, list(dict.fromkeys(empty))
     amounts = {value: _amount(value, number) for value, number in counts.items()}
     if family.columnwise or all(isinstance(value, tuple) for value in amounts):
         values = list(amounts)
