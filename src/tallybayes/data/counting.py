@@ -12,6 +12,7 @@ from tallybayes._utils.memory import SMALL, require_memory
 from tallybayes.data.dates import origins, with_parts_of_dates
 from tallybayes.data.missing_indicators import check_absence, indicator_name, with_missing_level
 from tallybayes.data.open_source import open_source
+from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches, with_file_location
 from tallybayes.data.table import Table, open_table
 from tallybayes.data.text_columns import FEW_GROUPS
@@ -192,7 +193,9 @@ class TallyBuilder:
         self._count_together()
         counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
         domains = self._united_domains(counted)
-        statistics = [self._realigned(f, statistic, domains) for f, statistic in zip(self.factors, counted, strict=True)]
+        statistics = [
+            self._realigned(f, statistic, domains) for f, statistic in zip(self.factors, counted, strict=True)
+        ]
         return Tally(self.factors, statistics, domains, self.schema).drop_unseen_levels()
 
     def _prepare_levels(self) -> None:

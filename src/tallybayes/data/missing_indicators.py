@@ -41,7 +41,7 @@ def with_missing_level(table: Table, names: Iterable[Name], ordered: Callable[[N
     """Return the table with missing values as a level of some categorical columns; invalid cells stay missing."""
     encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
     for name in names:
-        codes, domain = table._encode(name, ordered(name))
+        codes, domain = table.encoded(name, ordered(name))
         if not domain.has_missing_level:
             codes = codes.astype(np.int32)
             is_missing = (codes < 0) & ~table.invalid_cells.get(name, np.zeros(len(codes), dtype=bool))

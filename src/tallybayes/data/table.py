@@ -87,7 +87,7 @@ class Table:
         column = self.columns.get(name)
         if type(column) is np.ndarray and column.dtype.kind in "iuf":
             return "number"
-        kind = self._type(name)
+        kind = self.type_name(name)
         if kind in ("sparse", "text"):
             return kind
         if kind.startswith(("int", "uint", *_FLOATS)):
@@ -96,9 +96,9 @@ class Table:
 
     def is_float(self, name: Name) -> bool:
         """Return whether the type of a column is a floating-point or decimal type."""
-        return self._type(name).startswith(_FLOATS)
+        return self.type_name(name).startswith(_FLOATS)
 
-    def _type(self, name: Name) -> str:
+    def type_name(self, name: Name) -> str:
         """Return the name of a column's type as Arrow or NumPy name it."""
         column = self.column(name)
         if isinstance(column, SparseRows | Texts):
@@ -256,7 +256,7 @@ class Table:
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
                 there = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(self.n_rows, dtype=bool)
             else:
-                codes, domain = self._encode(source, False)
+                codes, domain = self.encoded(source, False)
                 there = codes >= 0
                 if domain.has_missing_level:  # a missing cell has a code
                     there &= codes != domain.index[None]
@@ -301,7 +301,7 @@ class Table:
                         Domain(range(h + 1), str(n), is_sorted=ordered(n)) for h, n in zip(high, names, strict=True)
                     ]
                     return Codes(block, high + 1), domains
-        encoded = [self._encode(name, ordered(name)) for name in names]
+        encoded = [self.encoded(name, ordered(name)) for name in names]
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
         return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
 
@@ -318,7 +318,7 @@ class Table:
     def rows_of_levels(self, name: Name, *, ordered: bool) -> np.ndarray:
         """Return the number of rows with each level of a categorical column. Computed once."""
         if (name, ordered) not in self._rows_of_levels:
-            codes, domain = self._encode(name, ordered)
+            codes, domain = self.encoded(name, ordered)
             self._rows_of_levels[name, ordered] = count_levels(codes, len(domain.levels))
         return self._rows_of_levels[name, ordered]
 
@@ -338,7 +338,7 @@ class Table:
             return self
         encodings = {}
         for name in large:
-            codes, domain = self._encode(name, ordered(name))
+            codes, domain = self.encoded(name, ordered(name))
             counts = count_levels(codes, len(domain.levels))
             if domain.has_missing_level:
                 counts[domain.index[None]] += 1  # it is kept whether or not it occurs
@@ -349,7 +349,7 @@ class Table:
             encodings[name, ordered(name)] = new_codes[codes.astype(np.intp)], compact
         return self.recoded(encodings)
 
-    def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
+    def encoded(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
         """Return the codes and the domain of a column. Computed once."""
         if isinstance(self.column(name), SparseRows | Texts):
             raise DataError.wrong_type(

@@ -152,7 +152,7 @@ def _group_codes(by: Labels, n_rows: int) -> tuple[np.ndarray, Sequence[object]]
     table = open_table({"by": by})
     if table.n_rows != n_rows:
         raise DataError.lengths_differ({"rows": n_rows, "by": table.n_rows})
-    codes, domain = table._encode("by", True)
+    codes, domain = table.encoded("by", True)
     return np.asarray(codes).astype(np.int64), domain.levels
 
 

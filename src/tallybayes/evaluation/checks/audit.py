@@ -241,7 +241,7 @@ def _without_unexpected_values(model: Any, table: Table) -> tuple[Table, list[Un
 
 def _has_new_level(table: Table, name: Name, known: Domain) -> np.ndarray:
     """Return which cells of a column have levels that were never counted."""
-    codes, domain = table._encode(name, False)
+    codes, domain = table.encoded(name, False)
     is_new = np.append(known.positions_of(domain.levels) < 0, False)
     return is_new[np.asarray(codes).astype(np.intp)]  # code −1, a missing cell, selects the last entry
 

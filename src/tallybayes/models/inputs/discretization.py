@@ -51,7 +51,7 @@ class DiscretizedColumns(NamedTuple):
                     codes[absent] = len(family.bins) - 1
                 found[name] = codes, Domain(range(len(family.bins)), str(name))
             elif family.present_family is not None:
-                found[name] = seen._encode(name, False)
+                found[name] = seen.encoded(name, False)
         if not found:
             return table
         out = Table({**table.columns, **{name: codes for name, (codes, _) in found.items()}})

@@ -47,4 +47,6 @@ def booleans_to_levels(table: Table, levels: Mapping[Name, Iterable[Any]]) -> Ta
 def _may_be_boolean(table: Table, name: Name) -> bool:
     """Return whether the type of a column allows booleans; strings and numbers are not read."""
     column = table.columns[name]
-    return not (isinstance(column, np.ndarray) and column.dtype.kind in "iufUS") and "string" not in table._type(name)
+    return not (isinstance(column, np.ndarray) and column.dtype.kind in "iufUS") and "string" not in table.type_name(
+        name
+    )

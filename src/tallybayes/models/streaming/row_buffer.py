@@ -87,7 +87,7 @@ class BufferedRows(NamedTuple):
         """Return the rows as a file stores them: dates are replaced by the parts that the model reads."""
         read = {name for wanted in model._required_columns for name in origins(wanted)}
         table = with_parts_of_dates(self.table, model._required_columns)
-        unsupported = [n for n in table.columns if n not in read and table._type(n).startswith(_NOT_KEPT)]
+        unsupported = [n for n in table.columns if n not in read and table.type_name(n).startswith(_NOT_KEPT)]
         for name in (
             unsupported if self.y is None or isinstance(self.y, str) else ()
         ):  # with a separate y, every column of X was fitted
