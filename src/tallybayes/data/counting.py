@@ -85,11 +85,10 @@ def count(
     >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (there)"]
     Totals(weight=[3.], total=[2.])
     """
-    source = None if isinstance(data, Table) else open_source(data)
-    table = open_table(data) if source is None else None
-    factors = _with_indicators(factors, source if table is None else table)
-    if source is None or table is not None:
-        return TallyBuilder(open_table(table), factors, weight, schema, like).collect()
+    if isinstance(data, Table) or (source := open_source(data)) is None:
+        table = open_table(data)
+        return TallyBuilder(table, _with_indicators(factors, table), weight, schema, like).collect()
+    factors = _with_indicators(factors, source)
     if weight is not None and not isinstance(weight, str):
         raise DataError.wrong_type("weight", "values beside a source", f"the name of a column of {source.name}")
     used = _columns_of(factors, weight, source)
@@ -126,7 +125,7 @@ def _count_batches(
     return total
 
 
-def _with_indicators(factors: Iterable[Factor], data: Table | Source | None) -> tuple[Factor, ...]:
+def _with_indicators(factors: Iterable[Factor], data: Table | Source) -> tuple[Factor, ...]:
     """Return the factors, each with `WithMissing` split into that of its values and that of its indicators."""
     factors = tuple(factors)
     if all(factor.family.present_family is None for factor in factors):

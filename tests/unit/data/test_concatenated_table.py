@@ -59,7 +59,7 @@ def test_sequences_that_lie_apart_are_answered_as_those_of_one_array(columns: in
     states = np.arange(400) % 2
     model = tb.HiddenMarkovModel(columns=tb.Gaussian()).fit(steps, states, lengths)
     arrays = [part.copy() for part in np.split(steps, np.cumsum(lengths)[:-1])]
-    assert isinstance(sequences.open_sequences(arrays, asked=True).table, ConcatenatedTable)
+    assert isinstance(sequences.open_sequences(arrays, requested=True).table, ConcatenatedTable)
     np.testing.assert_array_equal(model.score_samples(arrays), model.score_samples(steps, lengths))
     for one, other in zip(model.predict(arrays), model.predict(steps, lengths), strict=True):
         np.testing.assert_array_equal(one, other)
