@@ -398,7 +398,7 @@ def test_no_row_of_an_iterator_is_lost_to_a_network(frame, in_parts):
 
 def test_the_level_of_a_row_without_a_parent_is_told_of_in_one_pass(frame, in_parts):
     rows = frame.assign(y=np.where(frame["a job, or none"].isna(), "who knows", frame["y"]))
-    with pytest.warns(UserWarning, match="'who knows' of 'y' occurs only where a parent is missing"):
+    with pytest.warns(UserWarning, match="'who knows' of 'y' occurs only with missing parents"):
         found = tb.BayesianNetwork({"y": ["a job, or none"]}).fit(in_parts(rows))
     assert sorted(found.tally_.domains["y"].levels) == ["no", "perhaps", "yes"]
 
