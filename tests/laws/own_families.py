@@ -10,12 +10,14 @@ import tallybayes as tb
 from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.family import Family, broadcast_over_groups, zero_where_missing
+from tallybayes.families.protocols.scoring_forms import log_predictive_form, log_prob_form
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Geometric(tb.Bernoulli):
     """The number of failures before the first success, as the design page writes it: p(x) = θ(1 − θ)^x."""
 
+    is_binary: ClassVar[bool] = False
     allowed_values: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
@@ -90,13 +92,17 @@ class Exponential(Family):
 class FormedExponential(Exponential):
     """The same, and what its log probability looks like."""
 
-    def log_prob_form(self, parameters):
-        rate = np.asarray(parameters)
-        return CellSumForm(np.log(rate), lambda x, j: -rate[..., j] * x)
 
-    def log_predictive_form(self, posterior):
-        a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        return CellSumForm(np.log(a / b), lambda x, j: -(a[..., j] + 1) * np.log1p(x / b[..., j]))
+@log_prob_form.register(FormedExponential)
+def _(family, parameters):
+    rate = np.asarray(parameters)
+    return CellSumForm(np.log(rate), lambda x, j: -rate[..., j] * x)
+
+
+@log_predictive_form.register(FormedExponential)
+def _(family, posterior):
+    a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
+    return CellSumForm(np.log(a / b), lambda x, j: -(a[..., j] + 1) * np.log1p(x / b[..., j]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,8 +144,6 @@ class Events(Family):
 class FormedEvents(Events):
     """The same, and what its log probability looks like."""
 
-    def log_prob_form(self, parameters):
-        return tb.Poisson().log_prob_form(parameters)
 
-    def log_predictive_form(self, posterior):
-        return tb.Poisson().log_predictive_form(posterior)
+log_prob_form.register(FormedEvents)(log_prob_form.of(tb.Poisson))
+log_predictive_form.register(FormedEvents)(log_predictive_form.of(tb.Poisson))

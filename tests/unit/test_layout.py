@@ -314,6 +314,7 @@ THROUGH = {
     "evaluation/validation": "evaluation/whole",
     "export": "export/test_sql_export.py",
     "families/_shared": "families/whole",
+    "families/protocols": "families/whole",
     "hmmlearn": "hmmlearn/whole",
     "kernels": "kernels/whole",  # both implementations side by side
     "kernels/reference": "kernels/whole",

@@ -21,6 +21,8 @@ from tallybayes.families._shared.blocks import Block, Codes, Dense, SparseRows, 
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.counting import is_contingency_table
+from tallybayes.families.protocols.memory_use import memory_use
 from tallybayes.kernels.contingency_tables import MOST_CELLS, count_joint
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
@@ -318,7 +320,7 @@ class TallyBuilder:
         """Return whether a factor is counted with others: few categorical columns, or several columns given."""
         names = self._level_columns(factor)
         few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
-        return factor.family.is_contingency_table and few and len(set(names)) == len(names) and self._are_single(names)
+        return is_contingency_table(factor.family) and few and len(set(names)) == len(names) and self._are_single(names)
 
     def _are_single(self, names: tuple[Name, ...]) -> bool:
         """Return whether no name refers to a block. Results are cached, since factors share columns."""
@@ -426,14 +428,15 @@ def check_size(
     hint : str, optional
         What to try; default the hint of the family.
     """
-    numbers = copies * factor.family.n_numbers(width)[0] + (0 if scored is None else scored.n_numbers(width)[1])
+    use = memory_use(factor.family, width)
+    numbers = copies * use.statistics + (0 if scored is None else memory_use(scored, width).scoring)
     if 8 * n_groups * numbers <= SMALL:
         return
     names = ", ".join([repr(name) for name in factor.columns[:3]] + ["…"] * (len(factor.columns) > 3))
     kind = "levels" if factor.family.cell_type == "codes" else "columns"
     groups = f" in {n_groups} groups by {', '.join(map(repr, factor.given))}" if factor.given else ""
     what = f"{factor.family!r} of {names} ({width} {kind}){groups}"
-    require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or factor.family.memory_hint)
+    require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or use.hint)
 
 
 def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:

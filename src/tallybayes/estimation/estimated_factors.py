@@ -24,6 +24,7 @@ from tallybayes.estimation.scoring.factor_scorer import (
 )
 from tallybayes.families._shared.empirical_prior import EmpiricalOrAddOne, default_group_prior, is_data_dependent
 from tallybayes.families.estimates import read_estimate
+from tallybayes.families.protocols.degenerate_estimates import add_unit_variance
 from tallybayes.tally.factor import Factor
 
 Pair = tuple[Factor, Any]
@@ -101,7 +102,10 @@ class EstimatedFactors:
         """Every factor and its statistics, with a level for unseen levels if requested."""
         if not self.with_unseen_level:
             return self._counted
-        return tuple((factor, factor.family.with_unseen_level(counted)) for factor, counted in self._counted)
+        return tuple(
+            (factor, counted.with_unseen() if factor.family.cell_type == "codes" else counted)
+            for factor, counted in self._counted
+        )
 
     @cached_property
     def resolved_priors(self) -> tuple[ResolvedPrior, ...]:
@@ -167,7 +171,7 @@ class EstimatedFactors:
     def posterior(self, number: int) -> Any:
         """Return the posterior distribution of a factor's parameters, for any estimate."""
         (factor, counted), (prior, constant) = self.pairs[number], self.resolved_priors[number]
-        return prior.update(factor.family.add_unit_variance(counted, constant))
+        return prior.update(add_unit_variance(factor.family, counted, constant))
 
     def with_statistics(self, pairs: Iterable[Pair]) -> EstimatedFactors:
         """Return these factors with other statistics over the same levels and the same resolved priors."""

@@ -11,7 +11,10 @@ from tallybayes.data.table import Table
 from tallybayes.errors import LabelError
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.families._shared.blocks import SparseRows
-from tallybayes.families.family import Family
+from tallybayes.families.family import Family, take_groups
+from tallybayes.families.protocols.degenerate_estimates import pooled_value
+from tallybayes.families.protocols.distribution_functions import conditional_means, sampling_options
+from tallybayes.families.protocols.memory_use import memory_use
 
 _DRAWS = 1_000_000  # numbers drawn at a time
 
@@ -38,7 +41,7 @@ def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: n
     """
     family = part.family
     n = len(codes)
-    options = family.sampling_options(statistics)
+    options = sampling_options(family, statistics)
     width = n_columns(part.family, statistics)
     if (
         not part.predictive or family.cell_type == "codes"
@@ -47,14 +50,14 @@ def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: n
         out = np.zeros((n, width))
         for code in np.unique(codes):
             mine = codes == code
-            out[mine] = family.sample(family.take(parameters, int(code)), int(mine.sum()), rng, **options)
+            out[mine] = family.sample(take_groups(parameters, int(code)), int(mine.sum()), rng, **options)
         return _constant(out, part, statistics)
     parts = []
-    step = max(1, _DRAWS // max(1, family.n_numbers(width)[0] * (int(codes.max(initial=0)) + 1)))
+    step = max(1, _DRAWS // max(1, memory_use(family, width).statistics * (int(codes.max(initial=0)) + 1)))
     for start in range(0, n, step):
         chosen = codes[start : start + step]
         parameters = family.parameters_from(part.parameters, "sample", n=len(chosen), random_state=rng)
-        rows = family.sample(family.take(parameters, (np.arange(len(chosen)), chosen)), 1, rng, **options)[0]
+        rows = family.sample(take_groups(parameters, (np.arange(len(chosen)), chosen)), 1, rng, **options)[0]
         parts.append(rows)
     return _constant(np.concatenate(parts) if parts else np.zeros((0, width)), part, statistics)
 
@@ -62,13 +65,13 @@ def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: n
 def _constant(rows: np.ndarray, part: FactorScorer, statistics: Any) -> np.ndarray:
     """Return rows in which constant columns have their value; a column without observations is missing."""
     if len(part.constant):
-        rows[..., part.constant] = part.family.pooled_value(statistics)[part.constant]
+        rows[..., part.constant] = pooled_value(part.family, statistics)[part.constant]
     return rows
 
 
 def expected_cells(part: FactorScorer, statistics: Any, cells: np.ndarray) -> np.ndarray:
     """Return the conditional mean of every cell in every class, given the observed cells: (n, classes, columns)."""
-    return _constant(np.array(part.family.conditional_means(part.parameters, cells)), part, statistics)
+    return _constant(np.array(conditional_means(part.family, part.parameters, cells)), part, statistics)
 
 
 def n_columns(family: Family, statistics: Any) -> int:

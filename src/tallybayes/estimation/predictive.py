@@ -12,8 +12,10 @@ from tallybayes.data.table import Table, open_table
 from tallybayes.distributions.parameter_distribution import ParameterDistribution, as_float
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families._shared.blocks import Codes, SparseRows, cell, n_columns
-from tallybayes.families._shared.log_prob_forms import as_cells, form_of
+from tallybayes.families._shared.log_prob_forms import as_cells
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.cell_checks import first_invalid_cell
+from tallybayes.families.protocols.scoring_forms import form_of
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.typing import RandomState
 
@@ -137,7 +139,7 @@ def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.n
 
 def _check_cells(family: Family, rows: np.ndarray | SparseRows, names: tuple[Any, ...]) -> None:
     """Raise DataError for cells that the family cannot have; a full covariance accepts missing cells."""
-    wrong = family.first_invalid_cell(rows)
+    wrong = first_invalid_cell(family, rows)
     if wrong is not None:
         row, column = wrong
         name = names[column] if column < len(names) else column

@@ -22,10 +22,11 @@ from tallybayes.families._shared.log_prob_forms import (
     NormalForm,
     PolyaUrnForm,
     StudentTForm,
-    form_of,
 )
 from tallybayes.families._shared.sql_aggregates import BinIndex, Expression, SqlColumn
-from tallybayes.families.family import Family, is_not_overridden
+from tallybayes.families.family import Family
+from tallybayes.families.protocols.counting import sql_expression
+from tallybayes.families.protocols.scoring_forms import form_of
 from tallybayes.models.one_dependence.pair_scorer import PairScorer, TreeScorer
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -363,11 +364,7 @@ def _cell(part: FactorScorer, form: ExportedForm, name: Name) -> Cell:
     """Return a column of a factor as it is read."""
     if part.family.cell_type == "codes":
         return Cell(name, None, None)
-    reading = (
-        part.family.sql_expression(SqlColumn(0))
-        if is_not_overridden(part.family, "sql_expression", "transform")
-        else None
-    )
+    reading = sql_expression(part.family, SqlColumn(0))
     if reading is None:
         raise ExportError(
             f"{part.family!r} of column {name!r} has no method `sql_expression`, which export needs.\n"
@@ -426,7 +423,7 @@ def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
             f"column {with_missing[0]!r} has missing values as a level, which is not exported for pairs of columns.\n"
             "    Export a tb.NaiveBayes, or fit without tb.WithMissing."
         )
-    readings = [families[name].sql_expression(SqlColumn(0)) if families[name].bins else None for name in pairs.names]
+    readings = [sql_expression(families[name], SqlColumn(0)) if families[name].bins else None for name in pairs.names]
     cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, readings, strict=True))
     for cell in cells:
         _check_range(None, cell, 0, np.ones(len(plan.log_prior), dtype=bool))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.distributions.normal_inverse_gamma import Normal
-from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError
 from tallybayes.families._shared.blocks import Block, dense
-from tallybayes.families.continuous import least_variance
 from tallybayes.families.family import broadcast_over_groups
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.statistics.moments import Moments
@@ -50,6 +47,7 @@ class Autoregressive(LinearGaussian):
 
     accepts_missing: ClassVar[bool] = True
     requires_complete_rows: ClassVar[bool] = False
+    sums_cells: ClassVar[bool] = False
     allowed_values: ClassVar[str] = "a finite number"
 
     def __post_init__(self) -> None:
@@ -93,13 +91,6 @@ class Autoregressive(LinearGaussian):
         mean = (slope * np.asarray(before, dtype=float)).sum(axis=-1) + intercept
         return Normal(mean[..., None], np.broadcast_to(variance, mean.shape)[..., None])
 
-    def cdf(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
-        """Return P(step ≤ observed step | lags): (n, *given, 1); NaN where a value is missing."""
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        rows = broadcast_over_groups(np.asarray(x, dtype=float), slope.ndim - 1)
-        error = rows[..., -1] - (rows[..., :-1] * slope).sum(axis=-1) - intercept
-        return np.asarray(ndtr(error / np.sqrt(variance))[..., None])
-
     def sample_steps(
         self, parameters: LinearParameters, path: np.ndarray, lags: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
@@ -111,25 +102,3 @@ class Autoregressive(LinearGaussian):
             steps[t] = slope[k] @ lags + intercept[k] + noise[t]
             lags = np.concatenate([steps[t : t + 1], lags[:-1]])
         return steps
-
-    def first_degenerate_group(
-        self, parameters: LinearParameters, statistics: Moments
-    ) -> tuple[int | None, int | None] | None:
-        """Return the first group with zero residual variance, or None."""
-        degenerate = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
-        return (int(degenerate[0]), self.order) if len(degenerate) else None
-
-    def distance_features(self, cells: Any) -> tuple[Any, float | None]:
-        """Return the step and its absolute change, which separate states by level, slope and noise."""
-        rows = np.asarray(cells, dtype=float)
-        return np.stack([rows[:, -1], np.abs(rows[:, -1] - rows[:, 0])], axis=-1), None
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return the intercept, one coefficient per lag, and the noise."""
-        point = (
-            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
-        )
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in point)
-        named = {"intercept": intercept} | {f"weight of {k + 1} before": slope[..., k] for k in range(self.order)}
-        named |= {"variance": variance, "std": np.sqrt(variance)}
-        return {name: part[..., None] for name, part in named.items()}

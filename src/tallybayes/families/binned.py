@@ -13,10 +13,8 @@ from tallybayes import kernels
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError
-from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense, first_infinite_cell, n_columns
-from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
+from tallybayes.families._shared.blocks import Block, dense, n_columns, per_column
 from tallybayes.families._shared.log_prob_forms import LogTableForm
-from tallybayes.families._shared.sql_aggregates import BinIndex, Expression
 from tallybayes.families.categorical import LevelFamily, LevelProbabilities
 from tallybayes.statistics.counts import Counts
 
@@ -163,24 +161,9 @@ class Binned(LevelFamily):
         like: Statistics | None = None,
     ) -> Counts:
         """Return the counts of every bin of every column."""
-        codes = self.transform(dense(block, "Binned"))
+        codes = per_column(self.codes, dense(block, "Binned"))
         sizes = np.full(n_columns(codes), len(self.edges) - 1)
         return Counts(kernels.count_codes(codes, sizes, group, n_groups, weight), sizes)
-
-    def sql_group_expression(self, column: Expression) -> Expression:
-        """Return the bin index."""
-        return BinIndex(column, tuple(float(edge) for edge in self.edges[1:-1] if edge is not None))
-
-    sql_expression = sql_group_expression
-
-    def sql_group_value(self, groups: np.ndarray) -> np.ndarray:
-        """Return the midpoints of the bins."""
-        ends = self.ends
-        return np.asarray(((ends[:-1] + ends[1:]) / 2)[groups.astype(np.intp)])
-
-    def transform(self, columns: Dense) -> Dense:
-        """Return the bin indices."""
-        return self.codes(columns) if isinstance(columns, np.ndarray) else [self.codes(column) for column in columns]
 
     def mean(self, parameters: Any) -> np.ndarray:
         """Return E[x] = Σ θ_k · midpoint of bin k."""
@@ -207,52 +190,14 @@ class Binned(LevelFamily):
             return evidence
         return evidence + self._log_density_correction(statistics).reshape(np.shape(evidence))
 
-    def log_prob(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
-        """Return log(θ_k / width_k) of every cell's bin."""
-        return self.log_prob_form(parameters).evaluate(np.minimum(self.codes(x), len(self.widths) - 1))
-
-    def log_prob_form(self, parameters: LevelProbabilities) -> LogTableForm:
+    def table(self, parameters: LevelProbabilities) -> LogTableForm:
         """Return the table of log(θ_k / width_k)."""
-        table = self.table(parameters)
+        table = super().table(parameters)
         return LogTableForm(table.log_p - np.tile(np.log(self.widths), table.segments.n_columns), table.segments)
 
-    def log_predictive_form(self, posterior: Dirichlet) -> LogTableForm:
-        """Return `log_prob_form` with θ at its posterior mean."""
-        return self.log_prob_form(self.parameters_from(posterior, "mean"))
-
-    def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
-        """Return the row and column of the first infinite cell, or None."""
-        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite_cell(rows)
-
-    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
-        """Return the log densities from the remaining counts."""
-        levels, codes = self.level_counts(counted), self.codes(np.asarray(rows.cells))
-        widths = np.where(codes < 0, 1.0, self.widths[np.minimum(codes, len(self.widths) - 1)])
-        return None if levels is None else levels.left_out(codes, rows) - np.log(widths).sum(axis=1, keepdims=True)
-
-    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Return the table of log densities from the remaining counts."""
-        levels = self.level_counts(counted)
-        widths = np.tile(self.widths, counted.statistics.n_columns)
-        return None if levels is None else (levels.table() - np.log(widths)[:, None],)
-
-    def plot_grid(self, parameters: Any, column: int) -> np.ndarray:
-        """Return both ends of every bin."""
-        grid = np.repeat(self.ends, 2)[1:-1]
-        grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that the density is a step
-        return grid
-
-    def cdf(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
-        """Return P(X ≤ x), linear within a bin; unbounded bins use their nominal ends."""
-        ends, columns = self.ends, []
-        for position, probabilities in enumerate(parameters.segments.split(parameters.table)):
-            cumulative = np.concatenate(
-                [np.zeros((*probabilities.shape[:-1], 1)), np.cumsum(probabilities, axis=-1)], axis=-1
-            )
-            codes = np.clip(np.searchsorted(ends, x[:, position], side="right") - 1, 0, len(ends) - 2)
-            fraction = np.clip((x[:, position] - ends[codes]) / self.widths[codes], 0.0, 1.0)
-            columns.append(np.moveaxis(cumulative[..., codes] + probabilities[..., codes] * fraction, -1, 0))
-        return np.stack(columns, axis=-1)
+    def log_prob(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
+        """Return log(θ_k / width_k) of every cell's bin."""
+        return self.table(parameters).evaluate(np.minimum(self.codes(x), len(self.widths) - 1))
 
     def sample(self, parameters: LevelProbabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random values, uniform within their bins."""

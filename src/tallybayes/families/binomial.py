@@ -6,24 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import bdtr, gammaln, xlog1py, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
 
 from tallybayes import kernels
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.log_gamma import log_choose
 from tallybayes.errors import DataError
-from tallybayes.families._shared.blocks import Block, Dense, dense
-from tallybayes.families._shared.log_prob_forms import LogTableForm
-from tallybayes.families._shared.sql_aggregates import Expression
-from tallybayes.families.bernoulli import Bernoulli, codes_of
+from tallybayes.families._shared.blocks import Block, Dense, dense, per_column
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import broadcast_over_groups, zero_where_missing
-from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics
-
-_MAX_TABLE_SUCCESSES = 256  # number of trials up to which log probabilities are tabulated
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +42,7 @@ class Binomial(Bernoulli):
     accepts_sparse: ClassVar[bool] = False
     sums_cells: ClassVar[bool] = True
     transforms: ClassVar[bool] = True
+    is_binary: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 1:
@@ -63,10 +59,6 @@ class Binomial(Bernoulli):
     def statistics_key(self) -> tuple[Any, ...]:
         """Return the key of the statistics, which depend on n."""
         return ("Binomial", int(self.n))
-
-    def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """Return which cells are not integers from 0 to n."""
-        return (x < 0) | (x > self.n) | (x != np.floor(x))
 
     def collect(
         self,
@@ -94,9 +86,7 @@ class Binomial(Bernoulli):
 
     def _failures(self, columns: Dense) -> Dense:
         """Return the numbers of failures."""
-        if isinstance(columns, np.ndarray):
-            return self.n - columns.astype(np.float64)
-        return [self.n - column.astype(np.float64) for column in columns]
+        return per_column(lambda cells: self.n - cells.astype(np.float64), columns)
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return log p(x | θ) of every cell."""
@@ -113,39 +103,9 @@ class Binomial(Bernoulli):
             log_choose(a, successes) + log_choose(b, self.n - successes) - log_choose(a + b, self.n), x
         )
 
-    def transform(self, columns: Dense) -> Dense:
-        """Return numbers of successes as codes, −1 where missing."""
-        return codes_of(columns) if isinstance(columns, np.ndarray) else [codes_of(column) for column in columns]
-
-    def sql_expression(self, column: Expression) -> Expression:
-        """Return the number of successes."""
-        return column
-
-    def log_prob_form(self, parameters: np.ndarray) -> LogTableForm | None:  # type: ignore[override]
-        """Return the table of log p over all numbers of successes, or None for large n."""
-        return self._tabulate(self.log_prob, parameters, np.shape(parameters))
-
-    def log_predictive_form(self, posterior: Beta) -> LogTableForm | None:  # type: ignore[override]
-        """Return the table of the beta-binomial log probabilities, or None for large n."""
-        shape = np.broadcast_shapes(np.shape(posterior.alpha), np.shape(posterior.beta))
-        return self._tabulate(self.log_predictive, posterior, shape)
-
-    def _tabulate(self, score: Any, parameters: Any, shape: tuple[int, ...]) -> LogTableForm | None:
-        """Return the table of a log probability over all numbers of successes, or None for large n."""
-        if self.n >= _MAX_TABLE_SUCCESSES:
-            return None
-        successes = np.arange(self.n + 1.0)[:, None].repeat(shape[-1], axis=1)
-        log_p = np.moveaxis(score(parameters, successes), 0, -1)  # (*given, columns, successes)
-        return LogTableForm(log_p.reshape(*shape[:-1], -1), Segments(np.full(shape[-1], self.n + 1)))
-
     def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
         """Return log C(n, x)."""
         return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)
-
-    def cdf(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return P(at most x successes)."""
-        successes = np.minimum(np.floor(broadcast_over_groups(x, parameters.ndim - 1)), self.n)
-        return np.where(successes < 0, 0.0, bdtr(np.maximum(successes, 0.0), self.n, parameters))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random numbers of successes."""

@@ -11,12 +11,10 @@ from scipy.special import xlogy
 from tallybayes import kernels
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import DataError
 from tallybayes.families._shared.blocks import Block, Codes
-from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, LevelCounts, RemovedRows, level_counts
 from tallybayes.families._shared.log_prob_forms import LogTableForm
-from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, ratio
+from tallybayes.families.family import Family, check_parameters_valid, ratio
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 
@@ -34,20 +32,12 @@ class LevelProbabilities(NamedTuple):
 class LevelFamily(Family):
     """Base of columns with levels (categories or bins): p(level k) = θ_k, with a Dirichlet prior."""
 
-    conjugate_prior = Dirichlet
+    conjugate_prior: ClassVar[type[ParameterDistribution]] = Dirichlet
 
     def maximum_likelihood(self, statistics: Counts) -> LevelProbabilities:
         """Return the relative frequencies."""
         segments = statistics.segments
         return LevelProbabilities(ratio(statistics.table, segments.broadcast_to_cells(statistics.weight)), segments)
-
-    def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
-        """Return Dirichlet(1) for the posterior mean, Dirichlet(2) for the mode: one pseudo-count per level."""
-        return self.pseudo_count_prior(1.0, estimate)
-
-    def pseudo_count_prior(self, amount: float, estimate: str) -> Dirichlet:
-        """Return Dirichlet(amount), with 1 more for the mode, which subtracts 1."""
-        return Dirichlet(amount + read_estimate(estimate).takes_mode)
 
     def parameters_from(self, distribution: ParameterDistribution, what: str, **options: Any) -> LevelProbabilities:
         """Return the mean, mode or sample of a Dirichlet distribution, with its columns."""
@@ -59,8 +49,7 @@ class LevelFamily(Family):
         if isinstance(parameters, LevelProbabilities):
             return parameters
         table = np.asarray(parameters, dtype=float)
-        if not (table >= 0).all():
-            raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected probabilities of at least 0.")
+        check_parameters_valid(self, parameters, table, table >= 0, "probabilities of at least 0")
         return LevelProbabilities(table, statistics.segments)
 
     def n_parameters(self, statistics: Counts) -> int:
@@ -80,25 +69,6 @@ class LevelFamily(Family):
         """Return the table of log θ."""
         with np.errstate(divide="ignore"):
             return LogTableForm(np.log(parameters.table), parameters.segments)
-
-    def level_counts(self, counted: GroupStatistics) -> LevelCounts | None:
-        """Return the level counts and the prior's pseudo-counts, or None."""
-        statistics, prior = counted.statistics, counted.start
-        pseudo_counts = None if prior is None else prior.concentration
-        return level_counts(counted, statistics.table, statistics.weight, pseudo_counts, statistics.segments)
-
-    def take(self, parameters: LevelProbabilities, index: Any) -> LevelProbabilities:
-        """Return the probabilities of some groups."""
-        return parameters._replace(table=parameters.table[index])
-
-    def is_undefined(self, parameters: LevelProbabilities) -> np.ndarray:
-        """Return which columns have no counts."""
-        columns = parameters.segments.split(parameters.table)
-        return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return no parameters: tables show the level probabilities themselves."""
-        return {}
 
     def sample(self, parameters: LevelProbabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random codes of levels, by inversion of the cumulative probabilities."""
@@ -130,20 +100,10 @@ class Categorical(LevelFamily):
 
     cell_type: ClassVar[str] = "codes"
     allowed_values: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
-    memory_hint: ClassVar[str] = "Merge rare levels, or leave columns with very many levels out."
 
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))
-
-    @property
-    def is_contingency_table(self) -> bool:
-        """Return True unless a subclass overrides `collect`."""
-        return type(self).collect is Categorical.collect
-
-    def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Return the counts (twice, for rearranging) and the probabilities."""
-        return 2 * n_columns, 2 * n_columns
 
     def collect(
         self,
@@ -162,29 +122,3 @@ class Categorical(LevelFamily):
     def log_prob(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
         """Return log θ of every cell's code; 0 for code −1."""
         return self.table(parameters).evaluate(x)
-
-    def log_prob_form(self, parameters: LevelProbabilities) -> LogTableForm:
-        """Return the table of log θ."""
-        return self.table(parameters)
-
-    def log_predictive_form(self, posterior: Dirichlet) -> LogTableForm:
-        """Return the table of log θ, with θ at its posterior mean."""
-        return self.table(self.parameters_from(posterior, "mean"))
-
-    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
-        """Return the log proportions among the remaining rows."""
-        assert isinstance(rows.cells, Codes)
-        levels = self.level_counts(counted)
-        return None if levels is None else levels.left_out(np.asarray(rows.cells.columns), rows)
-
-    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Return the table of log proportions among the remaining rows."""
-        levels = self.level_counts(counted)
-        return None if levels is None else (levels.table(),)
-
-    def first_invalid_cell(self, rows: Any) -> None:
-        """Return None: every code is valid."""
-
-    def with_unseen_level(self, statistics: Counts) -> Counts:
-        """Return the counts with one more level of count 0 in every column."""
-        return statistics.with_unseen()

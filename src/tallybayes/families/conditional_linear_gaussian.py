@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma, LinearParameters
+from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.families._shared.blocks import Block, dense
-from tallybayes.families.continuous import least_variance, typical_variance
+from tallybayes.families.continuous import typical_variance
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, broadcast_over_groups
+from tallybayes.families.family import broadcast_over_groups
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
@@ -44,14 +44,9 @@ class ConditionalLinearGaussian(LinearGaussian):
 
     requires_complete_rows: ClassVar[bool] = True  # for sums made by a database; incomplete rows are read and skipped
     accepts_missing: ClassVar[bool] = True
+    sums_cells: ClassVar[bool] = False
     number_is_weight_decay: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (or missing)"
-    memory_hint: ClassVar[str] = "Give the node fewer parents, or merge levels of its discrete parents."
-
-    @property
-    def family_given_continuous_parents(self) -> Family | None:
-        """Return this family."""
-        return self
 
     def collect(
         self,
@@ -106,31 +101,6 @@ class ConditionalLinearGaussian(LinearGaussian):
         rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
         known = ~np.isnan(rows).any(axis=-1)
         return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
-
-    def mask_degenerate_groups(self, parameters: LinearParameters) -> LinearParameters:
-        """Return the parameters, NaN for groups with zero residual variance."""
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        degenerate = ~(variance > 0)
-        mask = np.where(degenerate, np.nan, 0.0)
-        return LinearParameters(slope + mask[..., None], intercept + mask, variance + mask)
-
-    def first_degenerate_group(
-        self, parameters: LinearParameters, statistics: Moments
-    ) -> tuple[int | None, int | None] | None:
-        """Return the first group with zero residual variance, or None."""
-        degenerate = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
-        return (int(degenerate[0]), statistics.n_columns - 1) if len(degenerate) else None
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return the intercept, one coefficient per parent, and the noise."""
-        point = (
-            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
-        )
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in point)
-        named = {"intercept": intercept}
-        named |= {weight_name(k): slope[..., k] for k in range(slope.shape[-1])}
-        named |= {"variance": variance, "std": np.sqrt(variance)}
-        return {name: part[..., None] for name, part in named.items()}
 
 
 def weight_name(parent: Any) -> str:

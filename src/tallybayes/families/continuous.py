@@ -8,7 +8,6 @@ import numpy as np
 
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families._shared.blocks import SparseRows, first_infinite_cell
 from tallybayes.families.family import Family
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
@@ -17,13 +16,17 @@ _TOTAL_VARIANCE_ROWS = 8.0  # prior strength of the total variance relative to t
 _MAX_VARIANCE_RATIO = 1000.0  # largest ratio of total to within-group variance that is used
 _STRENGTH = 0.01  # prior strength of the pooled mean, in rows
 _COLLAPSED = 1e-20  # relative to the variance of all rows
-_RELATIVE_ROUNDING = 1e-40  # relative to the squared mean: below what one deviating row in 10⁸ causes by rounding
 
 
 class ContinuousFamily(Family):
     """Continuous columns whose sufficient statistics are moments."""
 
     is_continuous: ClassVar[bool] = True
+
+    @property
+    def statistics_key(self) -> tuple[Any, ...]:
+        """Return the key of full or diagonal moments: tied and untied families have the same statistics."""
+        return ("moments", "full" if self.full_moments else "diagonal")
 
     def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
         """Return the prior, with variances shared over `tied_over`."""
@@ -34,41 +37,6 @@ class ContinuousFamily(Family):
         """Return the means."""
         located = isinstance(parameters, self.conjugate_prior)
         return np.asarray(parameters.location if located else parameters.mean)
-
-    def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
-        """Return the row and column of the first infinite cell, or None.
-
-        NaN is accepted: full covariances predict from incomplete rows.
-        """
-        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite_cell(rows)
-
-    def constant_columns(self, statistics: Moments) -> np.ndarray:
-        """Return the columns whose pooled variance is 0 or at rounding level, as EM may leave it."""
-        scale = pooled_scale(statistics)
-        return np.flatnonzero(~(scale.spread > _RELATIVE_ROUNDING * scale.mean**2))
-
-    def add_unit_variance(self, statistics: Moments, constant: np.ndarray) -> Moments:
-        """Return the statistics with unit variance added to constant columns.
-
-        If columns share one variance, it is added only if all columns are constant.
-        """
-        if not len(constant) or ("columns" in self.tied_over and len(constant) < statistics.n_columns):
-            return statistics
-        extra = np.zeros(statistics.n_columns)
-        extra[constant] = 1.0
-        return statistics.with_scatter(np.diag(extra) if statistics.full else extra)
-
-    def remove_unit_variance(self, parameters: Any, constant: np.ndarray) -> Any:
-        """Return parameters whose constant columns have variance and covariances 0."""
-        mean, spread = (np.asarray(part, dtype=float) for part in parameters)
-        if not len(constant) or ("columns" in self.tied_over and len(constant) < mean.shape[-1]):
-            return parameters
-        full = spread.ndim > mean.ndim
-        spread = np.array(np.broadcast_to(spread, (*mean.shape, *mean.shape[-1:] * full)))
-        spread[..., constant] = 0.0
-        if full:
-            spread[..., constant, :] = 0.0
-        return type(parameters)(mean, spread)
 
 
 class PooledScale(NamedTuple):

@@ -6,21 +6,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from tallybayes import kernels
-from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.distributions.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import EstimateError
 from tallybayes.families._shared.blocks import Block, dense
-from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
-from tallybayes.families._shared.leave_one_out_gaussian import columns_leave_one_out, student_t_leave_one_out
-from tallybayes.families._shared.log_prob_forms import MultivariateTForm, NormalForm, StudentTForm
-from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
-from tallybayes.families.continuous import ContinuousFamily, check_variance, least_variance, pooled_scale
+from tallybayes.families.continuous import ContinuousFamily, check_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, broadcast_over_groups, ratio, zero_where_missing
+from tallybayes.families.family import broadcast_over_groups, ratio, zero_where_missing
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _LARGE = 1e150  # its square is finite
@@ -45,32 +40,9 @@ class Gaussian(ContinuousFamily):
     Normal(mean=3.0, variance=4.666666666666667)
     """
 
-    conjugate_prior = NormalInverseGamma
+    conjugate_prior: ClassVar[type[ParameterDistribution]] = NormalInverseGamma
     allowed_values: ClassVar[str] = "a finite number (or missing)"
     sums_cells: ClassVar[bool] = True
-
-    @property
-    def family_given_continuous_parents(self) -> Family | None:
-        """Return the conditional linear Gaussian, or None if variances are shared or cells transformed."""
-        from tallybayes.families.conditional_linear_gaussian import (
-            ConditionalLinearGaussian,  # imports this module
-        )
-
-        return ConditionalLinearGaussian() if type(self) is Gaussian else None
-
-    def as_line(self, parameters: Normal) -> LinearParameters:
-        """Return the parameters as a linear model without inputs: the intercept is the mean."""
-        mean, variance = np.broadcast_arrays(*(np.asarray(part, dtype=float)[..., 0] for part in parameters))
-        return LinearParameters(np.zeros((*mean.shape, 0)), mean, variance)
-
-    @property
-    def statistics_key(self) -> tuple[Any, ...]:
-        """Return the key of diagonal moments, shared by all Gaussians with independent columns."""
-        return ("moments", "diagonal")
-
-    def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Return sums and squares in double-double, and the intermediate arrays."""
-        return 8 * n_columns, 12 * n_columns
 
     def collect(
         self,
@@ -85,14 +57,6 @@ class Gaussian(ContinuousFamily):
         columns = dense(block, "Gaussian")
         anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
         return Moments.from_kernel(anchor, kernels.sum_moments(columns, anchor, group, n_groups, weight))
-
-    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
-        """Return weights, sums and sums of squares about an anchor."""
-        return sums_of_powers([SqlColumn(column) for column in range(n_columns)], anchor, full=False)
-
-    def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
-        """Return the moments of groups."""
-        return moments_of_sums(anchor, sums, full=False)
 
     def _pool(self, array: np.ndarray) -> np.ndarray:
         """Sum over the axes that share a variance, keeping the axes."""
@@ -185,79 +149,10 @@ class Gaussian(ContinuousFamily):
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
         return zero_where_missing(log_norm - (shape + 0.5) * log_term, x)
 
-    def log_prob_form(self, parameters: Normal) -> NormalForm:
-        """Return a normal density per column."""
-        mean, variance = (np.asarray(part, dtype=float) for part in parameters)
-        with np.errstate(divide="ignore"):
-            log_norm = -0.5 * np.log(2 * np.pi * variance)
-            return NormalForm(mean, 1 / variance, log_norm, "groups" in self.tied_over)
-
-    def log_predictive_form(self, posterior: NormalInverseGamma) -> StudentTForm | MultivariateTForm:
-        """Return a Student's t density per column."""
-        size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
-        spread = np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size)
-        location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
-        log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
-        return StudentTForm(location, 1 / spread, shape + 0.5, log_norm)
-
-    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
-        """Return the log densities from the mean and variance of the remaining rows."""
-        return columns_leave_one_out(self, counted, rows)
-
-    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Return mean, inverse scale, power and log norm of Student's t for the kernel factor ``"left_out"``."""
-        return (
-            student_t_leave_one_out(counted, constant) if counted.estimate.integrates and not self.tied_over else None
-        )
-
-    def zero_small_variances(self, parameters: Normal, statistics: Moments) -> Normal:
-        """Return the estimate with variances at rounding level set to 0; a group may collapse to one row."""
-        variance = np.asarray(parameters.variance)
-        return parameters._replace(variance=np.where(variance < least_variance(statistics), 0.0, variance))
-
-    def mask_degenerate_groups(self, parameters: Normal) -> Normal:
-        """Return the parameters, NaN for groups that have a column of variance 0."""
-        mean, variance = (np.asarray(part, dtype=float) for part in parameters)
-        degenerate = ~(np.broadcast_to(variance, mean.shape) > 0).all(axis=-1, keepdims=True)
-        return Normal(np.where(degenerate, np.nan, mean), np.where(degenerate, np.nan, variance))
-
-    def first_degenerate_group(self, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
-        """Return the first group and column of zero variance, or None."""
-        degenerate = np.argwhere(~(np.asarray(parameters.variance) > 0) & (statistics.weight > 0))
-        return (int(degenerate[0][0]), int(degenerate[0][1])) if len(degenerate) else None
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return mean, variance and standard deviation; for a posterior, location, scale and degrees of freedom."""
-        point = self.student(parameters) if isinstance(parameters, NormalInverseGamma) else parameters
-        parts = {name: np.broadcast_to(part, np.shape(point[0])) for name, part in point._asdict().items()}
-        return parts | ({"std": np.sqrt(parts["variance"])} if "variance" in parts else {})
-
-    def kl_divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
-        """Return (log σ₂²/σ₁² + (σ₁² + (μ₁ − μ₂)²)/σ₂² − 1) / 2 of every column."""
-        (mean, variance), (other_mean, other_variance) = (
-            (np.asarray(part, dtype=float) for part in pair) for pair in (parameters, other)
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return (np.log(other_variance / variance) + (variance + (mean - other_mean) ** 2) / other_variance - 1) / 2
-
-    def plot_grid(self, parameters: Any, column: int, reach: float = 4.0) -> np.ndarray:
-        """Return 400 points within `reach` standard deviations of the means."""
-        if isinstance(parameters, NormalInverseGamma):
-            center, std, _ = self.student(parameters)
-        else:
-            center, std = parameters.mean, np.sqrt(parameters.variance)
-        center, std = (part[:, column] for part in np.broadcast_arrays(center, std))
-        return np.linspace((center - reach * std).min(), (center + reach * std).max(), 400)
-
     def student(self, posterior: NormalInverseGamma) -> StudentT:
         """Return the parameters of the posterior predictive, Student's t."""
         variance = posterior.scale / posterior.shape * (1 + 1 / posterior.strength)
         return StudentT(posterior.location, np.sqrt(variance), 2 * posterior.shape)
-
-    def cdf(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """Return Φ((x − μ) / σ) of every cell."""
-        mean, std = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
-        return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / std)
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random values."""
@@ -293,20 +188,6 @@ class SphericalGaussian(Gaussian):
     tied_over: ClassVar[tuple[str, ...]] = ("columns",)
     columnwise: ClassVar[bool] = False
 
-    log_prob_form = Gaussian.log_prob_form  # columns are independent given the variance
-    leave_one_out_log_prob = Gaussian.leave_one_out_log_prob
-
-    def log_predictive_form(self, posterior: NormalInverseGamma) -> MultivariateTForm:
-        """Return a multivariate t density of rows: the columns share the uncertainty of the variance."""
-        size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
-        root = np.sqrt(np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size))
-
-        def whiten_rows(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return rows[:, None, :] / root[:, known], 2 * np.log(root[:, known]).sum(axis=-1)
-
-        location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
-        return MultivariateTForm(location, shape[..., 0], whiten_rows, lambda x: self.log_predictive(posterior, x))
-
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """Return the number of rows of every group, of its column with most values."""
         return self._sum_tied_groups(statistics.group_weights()[..., None])[..., 0]
@@ -314,22 +195,6 @@ class SphericalGaussian(Gaussian):
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
         """Return Σ log N(x | μ, σ² I), per group."""
         return super().log_likelihood(parameters, statistics).sum(axis=-1)
-
-    def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
-        """Return the normal log densities, or each column's proportion of the squared distance for a t."""
-        if not predictive:
-            return Gaussian.log_prob(self, parameters, x)
-        row = self.log_predictive(parameters, x)[..., None]
-        size = np.broadcast_shapes(parameters.location.shape, parameters.scale.shape)
-        x = broadcast_over_groups(np.asarray(x, dtype=float), len(size) - 1)
-        known = ~np.isnan(x)
-        n_known = known.sum(axis=-1, keepdims=True)
-        t = np.where(known, (x - parameters.location) ** 2 / (1 + 1 / parameters.strength), 0.0)
-        t = t / (2 * np.broadcast_to(parameters.scale, size))
-        squared_norm = t.sum(axis=-1, keepdims=True)
-        log_kernel = -(np.broadcast_to(parameters.shape, size)[..., :1] + n_known / 2) * np.log1p(squared_norm)
-        remainder = known * (row - log_kernel) / np.maximum(n_known, 1)
-        return remainder + log_kernel * t / np.where(squared_norm > 0, squared_norm, 1.0)
 
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
         """Return log N(row | μ, σ² I)."""

@@ -13,10 +13,9 @@ from tallybayes.distributions.parameter_distribution import ParameterDistributio
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families._shared.blocks import Block
 from tallybayes.families._shared.high_precision_moments import collect_high_precision
-from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
 from tallybayes.families._shared.weight_decay import best_decay
 from tallybayes.families.continuous import ContinuousFamily
-from tallybayes.families.family import Family, broadcast_over_groups
+from tallybayes.families.family import broadcast_over_groups
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.ldl_solver import minimum_norm_solution, solve_ldl
 from tallybayes.statistics.moments import Moments
@@ -47,36 +46,15 @@ class LinearGaussian(ContinuousFamily):
     (array([1.98]), 1.05)
     """
 
-    conjugate_prior = LinearNormalInverseGamma
+    conjugate_prior: ClassVar[type[ParameterDistribution]] = LinearNormalInverseGamma
     columnwise: ClassVar[bool] = False
-    low_memory_scoring: ClassVar[bool] = True
+    full_moments: ClassVar[bool] = True
     accepts_missing: ClassVar[bool] = False
     requires_complete_rows: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
     is_conditional: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (regression counts whole rows)"
-    memory_hint: ClassVar[str] = "Use fewer columns, or a lower degree."
     intercept: ClassVar[bool] = True  # whether there is an intercept
-
-    @property
-    def family_given_continuous_parents(self) -> Family | None:
-        """Return the conditional linear Gaussian; None for subclasses."""
-        from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian  # imports this module
-
-        return ConditionalLinearGaussian() if type(self) is LinearGaussian else None
-
-    def as_line(self, parameters: LinearParameters) -> LinearParameters:
-        """Return the parameters as a linear model: unchanged."""
-        return parameters
-
-    @property
-    def statistics_key(self) -> tuple[Any, ...]:
-        """Return the key of full moments."""
-        return ("moments", "full")
-
-    def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Return the high-precision sums of all products in double-double, and the intermediate arrays."""
-        return 8 * n_columns**2, 24 * n_columns**2
 
     def collect(
         self,
@@ -89,14 +67,6 @@ class LinearGaussian(ContinuousFamily):
     ) -> Moments:
         """Return weights, sums and sums of products about an anchor, in high precision."""
         return collect_high_precision(block, group, n_groups, weight, like, "LinearGaussian")
-
-    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
-        """Return weights, sums and sums of products about an anchor."""
-        return sums_of_powers([SqlColumn(column) for column in range(n_columns)], anchor, full=True)
-
-    def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
-        """Return the moments of groups."""
-        return moments_of_sums(anchor, sums, full=True)
 
     # ---- Estimates --------------------------------------------------------------------------------------------------
 
@@ -213,10 +183,6 @@ class LinearGaussian(ContinuousFamily):
         )  # negligible if rows are several times as many
         return _STRENGTH / 2, (_STRENGTH / 2 * _NOISE + _SATURATED_NOISE * saturation) * (max(usual, least) or 1.0)
 
-    def constant_columns(self, statistics: Moments) -> np.ndarray:
-        """Return none: the coefficient of a constant input is 0."""
-        return np.zeros(0, dtype=np.intp)
-
     # ---- Rows -------------------------------------------------------------------------------------------------------
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> LinearParameters:
@@ -284,12 +250,6 @@ class LinearGaussian(ContinuousFamily):
         log_norm = log_gamma_half_step(posterior.shape) - 0.5 * np.log(2 * np.pi * posterior.shape * squared_scale)
         return np.where(known, log_norm - (posterior.shape + 0.5) * np.log1p(squares), 0.0)
 
-    def sampling_options(self, statistics: Moments) -> dict[str, Any]:
-        """Return the mean and covariance of the inputs."""
-        p, pooled = statistics.n_columns - 1, statistics.pool_groups()
-        covariance = pooled.scatter[:p, :p] / max(float(pooled.weight[0]), 1.0)
-        return {"inputs": (pooled.mean[:p], covariance)}
-
     def sample(self, parameters: LinearParameters, n: int, rng: np.random.Generator, inputs: Any = None) -> np.ndarray:
         """Return random rows: Gaussian inputs (standard normal by default) and targets."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
@@ -300,18 +260,6 @@ class LinearGaussian(ContinuousFamily):
         noise = rng.standard_normal((n, *slope.shape[:-1])) * np.sqrt(variance)
         y = (x * slope).sum(axis=-1) + intercept + noise
         return np.concatenate([x, y[..., None]], axis=-1)
-
-    def is_undefined(self, parameters: LinearParameters) -> np.ndarray:
-        """Return which groups have no rows."""
-        return np.isnan(np.asarray(parameters.intercept))[..., None]
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return the coefficients, the intercept last."""
-        point = (
-            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
-        )
-        weights = [np.asarray(point.slope), np.asarray(point.intercept)[..., None]]
-        return {"weight": np.concatenate(weights, axis=-1)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

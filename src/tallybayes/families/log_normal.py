@@ -9,10 +9,7 @@ import numpy as np
 
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
-from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense
-from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
-from tallybayes.families._shared.leave_one_out_gaussian import columns_leave_one_out
-from tallybayes.families._shared.sql_aggregates import Expression, Log, SqlColumn, Sum, sums_of_powers
+from tallybayes.families._shared.blocks import Block, dense, per_column
 from tallybayes.families.family import broadcast_over_groups
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.statistics.moments import Moments
@@ -43,7 +40,6 @@ class LogNormal(Gaussian):
     """
 
     transforms: ClassVar[bool] = True
-    scale: ClassVar[str] = "log"
     sums_cells: ClassVar[bool] = False
     allowed_values: ClassVar[str] = "a finite number above 0 (or missing)"
 
@@ -51,10 +47,6 @@ class LogNormal(Gaussian):
     def statistics_key(self) -> tuple[Any, ...]:
         """Return the key of the moments of logarithms."""
         return ("LogNormal",)
-
-    def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """Return which cells are not positive."""
-        return x <= 0
 
     def collect(
         self,
@@ -66,25 +58,7 @@ class LogNormal(Gaussian):
         like: Statistics | None = None,
     ) -> Moments:
         """Return weights, sums and sums of squares of the logarithms about an anchor."""
-        return super().collect(self.transform(dense(block, "LogNormal")), group, n_groups, weight, like=like)
-
-    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
-        """Return weights, sums and sums of squares of the logarithms about an anchor."""
-        return sums_of_powers([Log(SqlColumn(column)) for column in range(n_columns)], anchor, full=False)
-
-    log_prob_form, log_predictive_form = Gaussian.log_prob_form, Gaussian.log_predictive_form
-
-    def transform(self, columns: Dense) -> Dense:
-        """Return logarithms; −inf, which kernels reject, for nonpositive cells."""
-        return _log(columns) if isinstance(columns, np.ndarray) else [_log(column) for column in columns]
-
-    def sql_expression(self, column: Expression) -> Expression:
-        """Return the logarithm."""
-        return Log(column)
-
-    def log_jacobian(self, transformed: np.ndarray) -> np.ndarray:
-        """Return −Σ log x."""
-        return -np.nansum(transformed, axis=1)
+        return super().collect(per_column(log_cells, dense(block, "LogNormal")), group, n_groups, weight, like=like)
 
     def mean(self, parameters: Any) -> np.ndarray:
         """Return E[x] = exp(μ + σ²/2), for a posterior at its mean of μ and σ² (E[x] itself is infinite)."""
@@ -102,54 +76,20 @@ class LogNormal(Gaussian):
 
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
         """Return log N(log x | μ, σ²) − log x of every cell."""
-        logs = _log(x)
+        logs = log_cells(x)
         return _subtract_logs(super().log_prob(parameters, logs), logs)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
         """Return log p(x | data): log x follows Student's t."""
-        logs = _log(x)
+        logs = log_cells(x)
         return _subtract_logs(super().log_predictive(posterior, logs), logs)
-
-    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
-        """Return the log densities from the logarithms of the remaining rows."""
-        logs = _log(np.asarray(rows.cells))
-        terms = columns_leave_one_out(Gaussian(), counted, rows._replace(cells=logs))
-        return np.asarray(terms + self.log_jacobian(np.delete(logs, rows.constant, axis=1))[:, None])
-
-    def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
-        """Return the row and column of the first cell without a finite logarithm, or None."""
-        return super().first_invalid_cell(rows if isinstance(rows, SparseRows) else np.where(rows <= 0, np.inf, rows))
-
-    def pooled_value(self, statistics: Moments) -> np.ndarray:
-        """Return the geometric mean of every column over all groups."""
-        return np.exp(super().pooled_value(statistics))
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return mean and variance of the logarithms; for a posterior, those of its predictive."""
-        return {f"{name} of log": part for name, part in super().named_parameters(parameters).items()}
-
-    def plot_grid(self, parameters: Any, column: int, reach: float = 3.0) -> np.ndarray:
-        """Return 400 points within `reach` standard deviations of the means on the log scale."""
-        return np.exp(super().plot_grid(parameters, column, reach))
-
-    def kl_divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
-        """Return the divergence of the logarithms, which is invariant under the transformation."""
-        return super().kl_divergence(parameters, other)
-
-    def distance_features(self, cells: Any) -> tuple[np.ndarray, None]:
-        """Return the logarithms."""
-        return _log(cells), None
-
-    def cdf(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """Return Φ((log x − μ) / σ) of every cell."""
-        return super().cdf(parameters, _log(x))
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random positive values."""
         return _exp(super().sample(parameters, n, rng))
 
 
-def _log(column: np.ndarray) -> np.ndarray:
+def log_cells(column: np.ndarray) -> np.ndarray:
     """Return logarithms; −inf, which kernels reject, for nonpositive values."""
     values = np.ascontiguousarray(column, dtype=np.float64).reshape(np.shape(column))
     with np.errstate(invalid="ignore", divide="ignore"):

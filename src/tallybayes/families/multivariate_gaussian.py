@@ -6,32 +6,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from tallybayes import kernels
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, cholesky_update
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import EstimateError
 from tallybayes.families._shared.blocks import Block, dense
-from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
-from tallybayes.families._shared.leave_one_out_gaussian import rows_leave_one_out
-from tallybayes.families._shared.log_prob_forms import MultivariateNormalForm, MultivariateTForm
 from tallybayes.families._shared.mahalanobis import (
     by_missing_pattern,
     cholesky,
     log_determinants,
-    missing_patterns,
     squared_distances,
-    whiten,
 )
-from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
-from tallybayes.families.continuous import ContinuousFamily, check_variance, least_variance, pooled_scale
+from tallybayes.families.continuous import ContinuousFamily, check_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import broadcast_over_groups, ratio
-from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.family import ratio
 from tallybayes.statistics.moments import Moments, choose_anchor
-
-_MIN_EIGENVALUE = 1e-10  # least eigenvalue of a correlation matrix; below it, a group collapses to a hyperplane
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,22 +37,12 @@ class MultivariateGaussian(ContinuousFamily):
            [2., 4.]]))
     """
 
-    conjugate_prior = NormalInverseWishart
+    conjugate_prior: ClassVar[type[ParameterDistribution]] = NormalInverseWishart
     columnwise: ClassVar[bool] = False
-    low_memory_scoring: ClassVar[bool] = True
+    full_moments: ClassVar[bool] = True
     requires_complete_rows: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
-    memory_hint: ClassVar[str] = "Use tb.NaiveBayes(tb.Gaussian()), which needs no covariances, or fewer columns."
-
-    @property
-    def statistics_key(self) -> tuple[Any, ...]:
-        """Return the key of full moments, shared by tied and untied families."""
-        return ("moments", "full")
-
-    def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Return the sums of all products in double-double, and the intermediate arrays."""
-        return 2 * n_columns**2, 6 * n_columns**2
 
     def collect(
         self,
@@ -76,14 +57,6 @@ class MultivariateGaussian(ContinuousFamily):
         columns = dense(block, "MultivariateGaussian")
         anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
         return Moments.from_kernel(anchor, kernels.sum_scatter(columns, anchor, group, n_groups, weight))
-
-    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
-        """Return weights, sums and sums of products about an anchor."""
-        return sums_of_powers([SqlColumn(column) for column in range(n_columns)], anchor, full=True)
-
-    def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
-        """Return the moments of groups."""
-        return moments_of_sums(anchor, sums, full=True)
 
     def maximum_likelihood(self, statistics: Moments) -> MultivariateNormal:
         """Return the mean, and the scatter divided by the number of rows."""
@@ -217,151 +190,6 @@ class MultivariateGaussian(ContinuousFamily):
             return np.broadcast_to(own * np.sqrt(widen)[..., None, None], size)
         upper = np.broadcast_to(np.swapaxes(posterior.root * np.sqrt(widen)[..., None, None], -1, -2), size)
         return cholesky_update(upper[..., known], np.zeros((*size[:-2], 0, len(known))))
-
-    def log_prob_form(self, parameters: MultivariateNormal) -> MultivariateNormalForm:
-        """Return a multivariate normal density."""
-        mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
-        return MultivariateNormalForm(
-            mean, covariance, "groups" in self.tied_over, lambda x: self.log_prob(parameters, x)
-        )
-
-    def log_predictive_form(self, posterior: NormalInverseWishart) -> MultivariateTForm:
-        """Return a multivariate t density."""
-        location = np.asarray(posterior.location)
-        shape = np.broadcast_to((posterior.degrees_of_freedom - posterior.n_columns + 1) / 2, location.shape[:-1])
-
-        def by_root(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return whiten(rows, self.predictive_root(posterior, known))
-
-        return MultivariateTForm(location, shape, by_root, lambda x: self.log_predictive(posterior, x))
-
-    @property
-    def leave_one_out_changes_all_groups(self) -> bool:
-        """Return True: all groups are computed at the cost of one."""
-        return True
-
-    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
-        """Return the log densities from the mean and covariance of the remaining rows."""
-        return rows_leave_one_out(self, counted, rows)
-
-    def zero_small_variances(self, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
-        """Return the estimate with nearly singular covariances set to 0; EM would not converge."""
-        covariance, least = np.array(parameters.covariance, dtype=float), least_variance(statistics)
-        variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-        collapsed = (variance < least).any(axis=-1)
-        regular = np.asarray((variance > 0).all(axis=-1) & ~collapsed)
-        std = np.sqrt(np.where(regular[..., None], variance, 1.0))
-        correlation = covariance / (std[..., :, None] * std[..., None, :])
-        correlation = np.where(regular[..., None, None], correlation, np.eye(covariance.shape[-1]))
-        collapsed |= np.linalg.eigvalsh(correlation)[..., 0] < _MIN_EIGENVALUE
-        return parameters._replace(covariance=np.where(collapsed[..., None, None], 0.0, covariance))
-
-    def mask_degenerate_groups(self, parameters: MultivariateNormal) -> MultivariateNormal:
-        """Return the parameters, NaN for groups with a singular covariance."""
-        mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
-        singular = np.fromiter(
-            (not self.is_definite(matrix) for matrix in covariance), dtype=bool, count=len(covariance)
-        )
-        return MultivariateNormal(
-            np.where(singular[:, None], np.nan, mean), np.where(singular[:, None, None], np.nan, covariance)
-        )
-
-    @property
-    def columnwise_family(self) -> Gaussian:
-        """Return the Gaussian family with independent columns."""
-        return Gaussian()
-
-    def columnwise_statistics(self, statistics: Moments) -> Moments:
-        """Return the moments without products of columns."""
-        return statistics.diagonal()
-
-    def first_degenerate_group(self, parameters: Any, statistics: Moments) -> tuple[int | None, int | None] | None:
-        """Return the first group with a singular covariance, (None, None) if it is shared, or None."""
-        weight, covariance = statistics.weight[:, 0], np.asarray(parameters.covariance)
-        if "groups" in self.tied_over:
-            is_singular = weight.sum() > 0 and not self.is_definite(covariance[int(weight.argmax())])
-            return (None, None) if is_singular else None
-        singular = (code for code in np.flatnonzero(weight > 0) if not self.is_definite(covariance[code]))
-        first = next(singular, None)
-        return None if first is None else (int(first), None)
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return mean, variance and standard deviation of every column; for a posterior, their means."""
-        point = self.parameters_from(parameters, "mean") if isinstance(parameters, NormalInverseWishart) else parameters
-        variance = np.diagonal(np.asarray(point.covariance), axis1=-2, axis2=-1)
-        return {"mean": np.asarray(point.mean), "variance": variance, "std": np.sqrt(variance)}
-
-    def kl_divergence(self, parameters: MultivariateNormal, other: MultivariateNormal) -> np.ndarray:
-        """Return (log |Σ₂|/|Σ₁| + tr Σ₂⁻¹Σ₁ + (μ₁ − μ₂)ᵀΣ₂⁻¹(μ₁ − μ₂) − d) / 2."""
-        mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
-        difference, other_covariance = (
-            np.asarray(other.mean, dtype=float) - mean,
-            np.asarray(other.covariance, dtype=float),
-        )
-        second_moment = covariance + difference[..., None] * difference[..., None, :]
-        try:
-            trace = np.trace(
-                np.linalg.solve(other_covariance + np.zeros_like(second_moment), second_moment), axis1=-2, axis2=-1
-            )
-        except np.linalg.LinAlgError:
-            return np.full(mean.shape[:-1], np.nan)
-        log_det_ratio = np.linalg.slogdet(other_covariance).logabsdet - np.linalg.slogdet(covariance).logabsdet
-        return (log_det_ratio + trace - mean.shape[-1]) / 2
-
-    def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
-        """Return each column's part of the squared distance, with cross terms split equally.
-
-        The remaining terms are split evenly over the columns.
-        """
-        located = parameters.location if predictive else parameters.mean
-        covariance = (
-            parameters.scale * (1 + 1 / parameters.strength)[..., None, None] if predictive else parameters.covariance
-        )
-        mean = np.asarray(located)
-        d, n_given = mean.shape[-1], mean.ndim - 1
-        covariance = np.broadcast_to(covariance, (*mean.shape, d))
-        rows = (self.log_predictive if predictive else self.log_prob)(parameters, x)
-        out = np.zeros((len(x), *mean.shape))
-        for known, index in missing_patterns(x):
-            difference = broadcast_over_groups(x[index][:, known], n_given) - mean[..., known]
-            solved = np.moveaxis(difference, 0, -1)
-            solved = np.moveaxis(np.linalg.solve(covariance[..., known[:, None], known], solved), -1, 0)
-            squares = difference * solved
-            squared_norm = squares.sum(axis=-1, keepdims=True)
-            if predictive:
-                log_kernel = (
-                    -(parameters.degrees_of_freedom - d + 1 + len(known))[..., None] / 2 * np.log1p(squared_norm)
-                )
-                parts = log_kernel * squares / np.where(squared_norm > 0, squared_norm, 1.0)
-            else:
-                log_kernel, parts = -0.5 * squared_norm, -0.5 * squares
-            terms = np.zeros((len(index), *mean.shape))
-            terms[..., known] = parts + (rows[index][..., None] - log_kernel) / len(known)
-            out[index] = terms
-        return out
-
-    def conditional_means(self, parameters: Any, x: np.ndarray) -> np.ndarray:
-        """Return E[x | observed cells of the row] in every group: (n, *given, columns)."""
-        predictive = isinstance(parameters, NormalInverseWishart)
-        mean = np.asarray(parameters.location if predictive else parameters.mean)
-        d, n_given = mean.shape[-1], mean.ndim - 1
-        covariance = np.broadcast_to(parameters.scale if predictive else parameters.covariance, (*mean.shape, d))
-        out = np.broadcast_to(mean, (len(x), *mean.shape)).copy()
-        for known, index in missing_patterns(x):
-            absent = np.setdiff1d(np.arange(d), known)
-            difference = broadcast_over_groups(x[index][:, known], n_given) - mean[..., known]
-            slope = np.linalg.solve(covariance[..., known[:, None], known], covariance[..., known[:, None], absent])
-            rows = out[index]
-            rows[..., absent] += (difference[..., None, :] @ slope)[..., 0, :]
-            rows[..., known] = broadcast_over_groups(x[index][:, known], n_given)
-            out[index] = rows
-        return out
-
-    def cdf(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
-        """Return Φ((x − μ) / σ) of every cell, for each column separately."""
-        mean, covariance = np.asarray(parameters.mean), np.asarray(parameters.covariance)
-        variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-        return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / np.sqrt(variance))
 
     def sample(self, parameters: MultivariateNormal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random rows."""

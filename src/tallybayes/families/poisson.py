@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, kl_div, pdtr, xlogy
+from scipy.special import gammaln, xlogy
 
 from tallybayes.distributions.gamma import Gamma
 from tallybayes.distributions.log_gamma import log_choose
-from tallybayes.errors import EstimateError
-from tallybayes.families._shared.blocks import Block, SparseRows
-from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows, sparse_leave_one_out
-from tallybayes.families._shared.log_prob_forms import LinearLogForm, PolyaUrnForm
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.families._shared.blocks import Block
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, broadcast_over_groups, ratio, zero_where_missing
+from tallybayes.families.family import Family, broadcast_over_groups, check_parameters_valid, ratio, zero_where_missing
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
@@ -34,15 +32,11 @@ class Poisson(Family):
     4.0
     """
 
-    conjugate_prior = Gamma
+    conjugate_prior: ClassVar[type[ParameterDistribution]] = Gamma
     accepts_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a whole number of at least 0 (or missing)"
-
-    def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """Return which cells are negative or not integers."""
-        return (x < 0) | (x != np.floor(x))
 
     def collect(
         self,
@@ -72,9 +66,8 @@ class Poisson(Family):
     def as_parameters(self, parameters: Any, statistics: Totals) -> np.ndarray:
         """Return rates with an axis for columns; raise EstimateError if one is negative or infinite."""
         rate = super().as_parameters(parameters, statistics)
-        if not ((rate >= 0) & np.isfinite(rate)).all():
-            raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected finite rates of at least 0.")
-        return rate
+        valid = (rate >= 0) & np.isfinite(rate)
+        return check_parameters_valid(self, parameters, rate, valid, "finite rates of at least 0")
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Return Σ log p(x | λ)."""
@@ -92,40 +85,6 @@ class Poisson(Family):
         events = np.where(np.isnan(x), 0.0, x)
         terms = log_choose(a, events) - a * np.log1p(1 / b) - events * np.log1p(b)
         return zero_where_missing(terms, x)
-
-    def log_prob_form(self, parameters: np.ndarray) -> LinearLogForm:
-        """Return the form x log λ − log x! − λ."""
-        rate = np.asarray(parameters, dtype=float)
-        with np.errstate(divide="ignore"):
-            return LinearLogForm(np.log(rate), -rate, "count", "poisson")
-
-    def log_predictive_form(self, posterior: Gamma) -> PolyaUrnForm:
-        """Return the negative binomial distribution as a Pólya urn form."""
-        a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        return PolyaUrnForm(-a * np.log1p(1 / b), a, -np.log1p(b))
-
-    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
-        """Return the leave-one-out log probabilities of sparse rows; None for dense rows."""
-        return sparse_leave_one_out(self, counted, rows)
-
-    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Return the rate, or its posterior mean."""
-        return {"rate": self.mean(parameters)}
-
-    def distance_features(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
-        """Return square roots, whose variance does not depend on the rate."""
-        if isinstance(cells, SparseRows):
-            return cells._replace(data=np.sqrt(cells.data)), None
-        return np.sqrt(cells), None
-
-    def kl_divergence(self, parameters: Any, other: Any) -> np.ndarray:
-        """Return λ₁ log λ₁/λ₂ − λ₁ + λ₂."""
-        return kl_div(parameters, other)
-
-    def cdf(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return P(at most x events)."""
-        events = np.floor(broadcast_over_groups(x, parameters.ndim - 1))
-        return np.where(events < 0, 0.0, pdtr(np.maximum(events, 0.0), parameters))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random numbers of events."""

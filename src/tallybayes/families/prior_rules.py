@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes._utils.frozen_value import FrozenValue
+from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import PriorError
@@ -153,3 +154,15 @@ def no_levels_error(prior: Any, families: Iterable[Any]) -> PriorError:
         "the default.\n    Numbers are for Bernoulli (0 and 1, if columns= says so), Categorical, Binned, Multinomial "
         "and DirichletMultinomial."
     )
+
+
+def pseudo_count_prior(family: Family, amount: float, estimate: str) -> ParameterDistribution | None:
+    """Return the prior equivalent to adding `amount` to the count of every level; None without levels.
+
+    The posterior mode subtracts 1 from every parameter, so its prior has 1 more.
+    """
+    prior = getattr(family, "conjugate_prior", object)
+    each = amount + read_estimate(estimate).takes_mode
+    if issubclass(prior, Beta):
+        return Beta(each, each)
+    return Dirichlet(each) if issubclass(prior, Dirichlet) else None

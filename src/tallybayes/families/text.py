@@ -140,10 +140,6 @@ class Text(Family):
         tokenization = (self.token_rule, self.lowercase, self.ngram_range, self.characters, self.hash_bits, self.once)
         return ("Text", *tokenization, *self.family.statistics_key)
 
-    def nonnegative(self, statistics: Any) -> dict[str, np.ndarray]:
-        """Return the nonnegative arrays of the word family."""
-        return self.family.nonnegative(statistics)
-
     def collect(self, *_: Any, **__: Any) -> NoReturn:
         """Raise DataError: words are found when a table is counted."""
         raise DataError(

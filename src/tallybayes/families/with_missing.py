@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
-
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 
@@ -55,11 +53,6 @@ class WithMissing(Family):
     def bins(self) -> tuple[str, ...]:  # type: ignore[override]
         """Return the bins of the present cells and one for missing."""
         return (*self.family.bins, MISSING) if self.family.bins else ()
-
-    def sql_group_value(self, groups: np.ndarray) -> np.ndarray:
-        """Return the midpoints of the bins, NaN for missing."""
-        bin_index = np.minimum(groups, len(self.family.bins) - 1)
-        return np.where(groups < len(self.family.bins), self.family.sql_group_value(bin_index), np.nan)
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:

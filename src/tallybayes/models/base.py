@@ -19,6 +19,7 @@ from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import FileError, NoCountsError, StatisticsError, short_repr
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.cell_checks import out_of_support
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.column_priors import check_binary_columns
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
@@ -131,7 +132,7 @@ class Model(Estimator):
             if input_format is None or input_format.by_name or input_format.feature_names is not None:
                 return None
             specs = self._column_specs()
-            plain = all(family.is_continuous and family.out_of_support(np.zeros(0)) is None for _, family, _ in specs)
+            plain = all(family.is_continuous and out_of_support(family, np.zeros(0)) is None for _, family, _ in specs)
             names = [name for columns, _, _ in specs for name in columns]
             return len(names) if plain and sorted(names, key=str) == sorted(range(len(names)), key=str) else None
 

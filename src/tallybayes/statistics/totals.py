@@ -113,8 +113,10 @@ class Totals(Statistics):
         return Totals(**parts)
 
     def nonnegative(self) -> dict[str, np.ndarray]:
-        """Return weights and totals."""
-        return {"weight": self.weight, "total": self.total}
+        """Return weights and totals; for trials, successes and failures."""
+        if self._failures is None:
+            return {"weight": self.weight, "total": self.total}
+        return {"weight": self.weight, "successes": self.total, "failures": self._failures}
 
     def group_weights(self) -> np.ndarray:
         """Return the weight of every group: the largest of its columns."""

@@ -213,7 +213,7 @@ class Tally:
             raise NotForgettableError.soft()
         left, right = self._aligned_pair(other)
         for factor, held, removed in zip(self.factors, left.statistics, right.statistics, strict=True):
-            deficit = first_deficit_of(factor.family.nonnegative(held), factor.family.nonnegative(removed))
+            deficit = first_deficit_of(held.nonnegative(), removed.nonnegative())
             deficit = held.first_deficit(removed) if deficit is None else deficit
             if deficit is not None:
                 index, quantity, have, take = deficit
@@ -336,7 +336,7 @@ class Tally:
         """
         small = []
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            parts = {**statistic.nonnegative(), **factor.family.nonnegative(statistic)}
+            parts = statistic.nonnegative()
             binary = "failures" in parts
             names = ["total"] if factor.word_columns else ["total", "failures"] if binary else list(parts)[:1]
             for name in names:

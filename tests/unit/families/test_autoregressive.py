@@ -9,6 +9,10 @@ from scipy import stats
 import tallybayes as tb
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.errors import DataError
+from tallybayes.families.protocols.degenerate_estimates import first_degenerate_group
+from tallybayes.families.protocols.display import named_parameters
+from tallybayes.families.protocols.distribution_functions import cdf
+from tallybayes.families.protocols.em_support import distance_features
 
 RNG = np.random.default_rng(4)
 STEPS = np.cumsum(RNG.normal(size=25)) * 0.3
@@ -46,7 +50,7 @@ def test_steps_that_lack_one_before_them_say_nothing():
     expected = stats.norm.logpdf(gaps, scale=np.sqrt(TWO.variance))
     expected[[1, 4]] = 0.0
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    below = FAMILY.cdf(TWO, holed)[..., 0]
+    below = cdf(FAMILY, TWO, holed)[..., 0]
     np.testing.assert_allclose(below[[0, 2]], stats.norm.cdf(gaps[[0, 2]], scale=np.sqrt(TWO.variance)), rtol=1e-12)
     assert np.isnan(below[[1, 4]]).all()
 
@@ -74,19 +78,19 @@ def test_states_whose_steps_lie_on_a_line_have_no_density():
     rows, group = PAIRS.copy(), np.arange(len(PAIRS)) % 2
     rows[group == 1, 2] = rows[group == 1, :2] @ [0.5, 0.5] + 1.0
     counted = FAMILY.collect(rows, group, 2)
-    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(counted), counted) == (1, 2)
+    assert first_degenerate_group(FAMILY, FAMILY.maximum_likelihood(counted), counted) == (1, 2)
     usual = FAMILY.collect(PAIRS, group, 2)
-    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(usual), usual) is None
+    assert first_degenerate_group(FAMILY, FAMILY.maximum_likelihood(usual), usual) is None
 
 
 def test_seeds_go_by_level_and_by_how_far_a_step_went():
-    cells, unit = FAMILY.distance_features(np.array([[1.0, 9.0, 4.0], [2.0, 0.0, -1.0]]))
+    cells, unit = distance_features(FAMILY, np.array([[1.0, 9.0, 4.0], [2.0, 0.0, -1.0]]))
     assert cells.tolist() == [[4.0, 3.0], [-1.0, 3.0]]
     assert unit is None
 
 
 def test_a_line_is_told_by_steps_back():
-    found = {name: part[..., 0].tolist() for name, part in FAMILY.named_parameters(TWO).items()}
+    found = {name: part[..., 0].tolist() for name, part in named_parameters(FAMILY, TWO).items()}
     assert found == {
         "intercept": [1.0, -2.0],
         "weight of 1 before": [0.5, -0.4],
@@ -96,7 +100,7 @@ def test_a_line_is_told_by_steps_back():
     }
     counted = FAMILY.collect(PAIRS)
     posterior = FAMILY.resolve_prior(1.0, counted, "bayes").update(counted)
-    np.testing.assert_allclose(FAMILY.named_parameters(posterior)["variance"][..., 0], posterior.mean().variance)
+    np.testing.assert_allclose(named_parameters(FAMILY, posterior)["variance"][..., 0], posterior.mean().variance)
 
 
 def test_one_step_back_is_the_usual_order():
@@ -113,4 +117,4 @@ def test_steps_further_back_move_on():
 def test_a_density_goes_by_the_steps_not_by_those_before():
     rows = PAIRS * np.array([1e12, 1e12, 1.0])
     counted = FAMILY.collect(rows)
-    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(counted), counted) is None
+    assert first_degenerate_group(FAMILY, FAMILY.maximum_likelihood(counted), counted) is None

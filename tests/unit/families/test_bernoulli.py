@@ -9,6 +9,12 @@ import pytest
 from scipy import stats
 
 import tallybayes as tb
+from tallybayes.families.protocols.cell_checks import out_of_support
+from tallybayes.families.protocols.display import plot_grid
+from tallybayes.families.protocols.distribution_functions import cdf
+from tallybayes.families.protocols.em_support import distance_features
+from tallybayes.families.protocols.leave_one_out import leave_one_out_log_prob, leave_one_out_tables
+from tallybayes.families.protocols.scoring_forms import log_predictive_form, log_prob_form, transform
 
 FAMILIES = {"Bernoulli": (tb.Bernoulli(), 1), "Binomial": (tb.Binomial(3), 3)}
 
@@ -106,7 +112,7 @@ def test_totals_without_failures_go_through_a_file(tmp_path):
 
 
 def test_what_is_neither_yes_nor_no():
-    assert tb.Bernoulli().out_of_support(np.array([0.0, 1.0, 0.5, 2.0, -1.0])).tolist() == [
+    assert out_of_support(tb.Bernoulli(), np.array([0.0, 1.0, 0.5, 2.0, -1.0])).tolist() == [
         False,
         False,
         True,
@@ -128,21 +134,23 @@ def test_probabilities_of_yes_and_no_are_scipys():
     found = tb.Bernoulli().log_prob(RATES, x)
     expected = np.where(np.isnan(x[:, None]), 0.0, stats.bernoulli.logpmf(np.nan_to_num(x)[:, None], RATES))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
-    np.testing.assert_allclose(tb.Bernoulli().log_prob_form(RATES).evaluate(x), expected, rtol=1e-12)
+    np.testing.assert_allclose(log_prob_form(tb.Bernoulli(), RATES).evaluate(x), expected, rtol=1e-12)
     belief = tb.Beta([[2.0, 1.0, 5.0], [3.0, 4.0, 1e12]], [1.0, 3.0, 0.5])
     mean = belief.alpha / (belief.alpha + belief.beta)
     rest = belief.beta / (belief.alpha + belief.beta)
     known = np.where(x[:, None] == 1, np.log(mean), np.log(rest))
     expected = np.where(np.isnan(x[:, None]), 0.0, known)
     np.testing.assert_allclose(tb.Bernoulli().log_predictive(belief, x), expected, rtol=1e-13)
-    np.testing.assert_allclose(tb.Bernoulli().log_predictive_form(belief).evaluate(x), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        log_predictive_form(tb.Bernoulli(), belief).evaluate(x), expected, rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("x", [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 3.0, 4.0, 5.0])
 def test_shares_up_to_a_number_are_scipys(x):
     cells = np.full((1, 3), x)
-    np.testing.assert_allclose(tb.Bernoulli().cdf(RATES, cells)[0], stats.bernoulli.cdf(x, RATES), atol=1e-15)
-    np.testing.assert_allclose(tb.Binomial(4).cdf(RATES, cells)[0], stats.binom.cdf(x, 4, RATES), atol=1e-14)
+    np.testing.assert_allclose(cdf(tb.Bernoulli(), RATES, cells)[0], stats.bernoulli.cdf(x, RATES), atol=1e-15)
+    np.testing.assert_allclose(cdf(tb.Binomial(4), RATES, cells)[0], stats.binom.cdf(x, 4, RATES), atol=1e-14)
 
 
 def test_draws_are_as_probable_as_they_should_be():
@@ -187,9 +195,9 @@ def test_rows_that_are_missing_as_a_whole_count_nowhere():
 
 
 def test_pictures_of_yes_and_no_have_two_places():
-    assert tb.Bernoulli().plot_grid(RATES, 0).tolist() == [0.0, 1.0]
-    assert tb.Bernoulli().distance_features(np.zeros((2, 1)))[1] == 0.5
-    assert tb.Binomial(3).distance_features(np.zeros((2, 1)))[1] is None
+    assert plot_grid(tb.Bernoulli(), RATES, 0).tolist() == [0.0, 1.0]
+    assert distance_features(tb.Bernoulli(), np.zeros((2, 1)))[1] == 0.5
+    assert distance_features(tb.Binomial(3), np.zeros((2, 1)))[1] is None
     assert tb.Binomial(3).statistics_key != tb.Binomial(4).statistics_key
     assert tb.Bernoulli(success="H").statistics_key != tb.Bernoulli().statistics_key
 
@@ -206,7 +214,7 @@ def test_a_row_left_out_is_predicted_by_the_others(estimate):
     counted = GroupStatistics(family.collect(x, group, 2, weight), prior, read)
     removed = RemovedRows(x, group, weight, np.zeros(3, dtype=bool))
     with np.errstate(divide="ignore"):
-        found = family.leave_one_out_log_prob(counted, removed)
+        found = leave_one_out_log_prob(family, counted, removed)
     for row in range(14):
         others = np.arange(14) != row
         rest, cells = family.collect(x[others], group[others], 2, weight[others]), x[row : row + 1]
@@ -216,8 +224,8 @@ def test_a_row_left_out_is_predicted_by_the_others(estimate):
             terms = family.log_prob(family.maximum_likelihood(rest), cells)
         assert found[row, 0] == pytest.approx(terms[0, group[row]].sum(), rel=1e-12)
     held = counted._replace(estimate=read_estimate("map"), prior=tb.Beta(0.5, 0.5))
-    assert family.leave_one_out_log_prob(held, removed) is None
-    assert family.leave_one_out_tables(held, removed.constant) is None
+    assert leave_one_out_log_prob(family, held, removed) is None
+    assert leave_one_out_tables(family, held, removed.constant) is None
 
 
 def test_tables_of_rows_left_out_are_of_ones_and_zeros():
@@ -227,8 +235,8 @@ def test_tables_of_rows_left_out_are_of_ones_and_zeros():
     family, prior = tb.Bernoulli(), tb.Beta([0.5, 2.0, 1.0], [1.0, 0.25, 3.0])
     x, group = np.random.default_rng(6).integers(0, 2, (30, 3)).astype(float), np.arange(30) % 2
     statistics = family.collect(x, group, 2)
-    ones, zeros = family.leave_one_out_tables(
-        GroupStatistics(statistics, prior, read_estimate("bayes")), np.zeros(3, dtype=bool)
+    ones, zeros = leave_one_out_tables(
+        family, GroupStatistics(statistics, prior, read_estimate("bayes")), np.zeros(3, dtype=bool)
     )
     hits, misses = statistics.total, statistics.failures
     total = hits + misses + prior.alpha + prior.beta - 1
@@ -245,10 +253,10 @@ def test_one_group_without_an_axis_for_it_is_looked_up_too():
     family, cells = tb.Binomial(3), np.array([[0.0, 3.0], [2.0, 1.0]])
     rates, belief = np.array([0.2, 0.7]), tb.Beta([2.0, 1.0], 3.0)
     np.testing.assert_allclose(
-        family.log_prob_form(rates).evaluate(family.transform(cells)), stats.binom.logpmf(cells, 3, rates), rtol=1e-12
+        log_prob_form(family, rates).evaluate(transform(family, cells)), stats.binom.logpmf(cells, 3, rates), rtol=1e-12
     )
     np.testing.assert_allclose(
-        family.log_predictive_form(belief).evaluate(family.transform(cells)),
+        log_predictive_form(family, belief).evaluate(transform(family, cells)),
         stats.betabinom.logpmf(cells, 3, belief.alpha, belief.beta),
         rtol=1e-11,
     )

@@ -8,6 +8,11 @@ from scipy import stats
 
 import tallybayes as tb
 from tallybayes.errors import DataError, FileError, StatisticsError
+from tallybayes.families.protocols.counting import sql_group_expression, sql_group_value
+from tallybayes.families.protocols.display import plot_grid
+from tallybayes.families.protocols.distribution_functions import cdf
+from tallybayes.families.protocols.leave_one_out import leave_one_out_log_prob, leave_one_out_tables
+from tallybayes.families.protocols.scoring_forms import log_predictive_form
 
 EDGES = (0, 1, 2.5, 10)
 rng = np.random.default_rng(3)
@@ -285,7 +290,7 @@ def test_open_bins_in_a_file(tmp_path):
 
 def test_middles_of_bins_and_widths_of_open_ones():
     family = tb.Binned([0.0, 1.0, 3.0, 7.0])
-    assert family.sql_group_value(np.array([0, 1, 2])).tolist() == [0.5, 2.0, 5.0]
+    assert sql_group_value(family, np.array([0, 1, 2])).tolist() == [0.5, 2.0, 5.0]
     opened = tb.Binned([None, 1.0, 3.0, None])
     (low, width), (high, wide) = opened.open_bins
     assert (low, high) == ((-np.inf, 1.0), (3.0, np.inf))
@@ -316,8 +321,8 @@ def test_what_is_infinite_has_no_bin_but_the_density_of_the_last():
 def test_a_database_groups_by_the_cuts_within():
     from tallybayes.families._shared.sql_aggregates import BinIndex, SqlColumn
 
-    assert tb.Binned(FIVE).sql_group_expression(SqlColumn(2)) == BinIndex(SqlColumn(2), (1.0, 3.0, 4.0, 8.0))
-    assert tb.Binned(EDGES).sql_group_expression(SqlColumn(0)) == BinIndex(SqlColumn(0), (1.0, 2.5))
+    assert sql_group_expression(tb.Binned(FIVE), SqlColumn(2)) == BinIndex(SqlColumn(2), (1.0, 3.0, 4.0, 8.0))
+    assert sql_group_expression(tb.Binned(EDGES), SqlColumn(0)) == BinIndex(SqlColumn(0), (1.0, 2.5))
 
 
 @pytest.mark.parametrize("n", [1999, 2000, 2001])
@@ -337,7 +342,7 @@ def test_shares_up_to_a_value_are_those_of_the_histogram(n_groups):
     x = np.array(
         [[-1.0, 0.0], [0.0, 0.25], [0.25, 1.0], [1.0, 2.0], [2.5, 9.0], [9.0, 10.0], [10.0, 11.0], [99.0, 5.0]]
     )
-    found = family.cdf(point, x)
+    found = cdf(family, point, x)
     assert found.shape == ((8, 2) if n_groups is None else (8, n_groups, 2))
     for g in range(n_groups or 1):
         for column in range(2):
@@ -362,18 +367,18 @@ def test_a_row_left_out_is_predicted_by_the_others(estimate):
     counted = GroupStatistics(family.collect(cells, group, 2, weight), PRIOR_OF_TWO, read)
     removed = RemovedRows(cells, group, weight, np.zeros(2, dtype=bool))
     with np.errstate(divide="ignore"):
-        found = family.leave_one_out_log_prob(counted, removed)
+        found = leave_one_out_log_prob(family, counted, removed)
     for row in range(12):
         others = np.arange(12) != row
         rest = family.collect(cells[others], group[others], 2, weight[others])
         if estimate == "bayes":
-            terms = family.log_predictive_form(PRIOR_OF_TWO.update(rest)).evaluate(family.codes(cells[row : row + 1]))
+            terms = log_predictive_form(family, PRIOR_OF_TWO.update(rest)).evaluate(family.codes(cells[row : row + 1]))
         else:
             with np.errstate(divide="ignore"):
                 terms = family.log_prob(family.maximum_likelihood(rest), cells[row : row + 1])
         assert found[row, 0] == pytest.approx(terms[0, group[row]].sum(), rel=1e-12)
     held = counted._replace(estimate=read_estimate("map"), prior=tb.Dirichlet(0.5))
-    assert family.leave_one_out_log_prob(held, removed) is None
+    assert leave_one_out_log_prob(family, held, removed) is None
 
 
 PRIOR_OF_TWO = tb.Dirichlet([0.5, 2.0, 1.0, 1.0, 0.25, 3.0], sizes=(3, 3))
@@ -386,8 +391,8 @@ def test_tables_of_rows_left_out_are_densities():
     family = tb.Binned(WIDE)
     cells, group = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12], np.arange(12) % 2
     statistics = family.collect(cells, group, 2)
-    (table,) = family.leave_one_out_tables(
-        GroupStatistics(statistics, PRIOR_OF_TWO, read_estimate("bayes")), np.zeros(2, bool)
+    (table,) = leave_one_out_tables(
+        family, GroupStatistics(statistics, PRIOR_OF_TWO, read_estimate("bayes")), np.zeros(2, bool)
     )
     assert table.shape == (6, 2)
     alpha = PRIOR_OF_TWO.concentration
@@ -400,11 +405,11 @@ def test_tables_of_rows_left_out_are_densities():
         )
         assert table[level, g] == pytest.approx(np.log(share / np.diff(WIDE)[level % 3]), rel=1e-12)
     held = GroupStatistics(statistics, tb.Dirichlet(0.5), read_estimate("map"))
-    assert family.leave_one_out_tables(held, np.zeros(2, bool)) is None
+    assert leave_one_out_tables(family, held, np.zeros(2, bool)) is None
 
 
 def test_a_picture_has_both_ends_of_every_bin():
-    grid = tb.Binned(EDGES).plot_grid(None, 0)
+    grid = plot_grid(tb.Binned(EDGES), None, 0)
     assert grid[0::2].tolist() == [0.0, 1.0, 2.5]
     np.testing.assert_allclose(grid[1::2], [1.0, 2.5, 10.0], rtol=1e-15)
     assert (grid[1::2] < [1.0, 2.5, 10.0]).all()

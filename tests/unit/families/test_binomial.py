@@ -5,6 +5,8 @@ import pytest
 from scipy import stats
 
 import tallybayes as tb
+from tallybayes.families.protocols.cell_checks import out_of_support
+from tallybayes.families.protocols.scoring_forms import log_predictive_form, log_prob_form, transform
 
 RATES = np.array([[0.0, 0.2, 0.7], [1.0, 0.5, 0.05]])  # of two groups and three columns
 
@@ -20,9 +22,9 @@ def test_probabilities_of_successes_are_scipys(n):
     drawn = stats.betabinom.logpmf(np.nan_to_num(x)[:, None], n, belief.alpha, belief.beta)
     predicted = np.where(missing, 0.0, drawn)
     np.testing.assert_allclose(family.log_predictive(belief, x), predicted, rtol=1e-9)
-    codes = family.transform(x)
+    codes = transform(family, x)
     assert codes.tolist() == np.where(np.isnan(x), -1, x).astype(int).tolist()
-    for form, wanted in ((family.log_prob_form(RATES), expected), (family.log_predictive_form(belief), predicted)):
+    for form, wanted in ((log_prob_form(family, RATES), expected), (log_predictive_form(family, belief), predicted)):
         assert (form is None) == (n > 255)  # only few are kept
         if form is not None:
             np.testing.assert_allclose(form.evaluate(codes), wanted, rtol=1e-9)
@@ -30,7 +32,7 @@ def test_probabilities_of_successes_are_scipys(n):
 
 def test_what_is_no_number_of_successes():
     cells = np.array([0.0, 3.0, 4.0, -1.0, 1.5])
-    assert tb.Binomial(3).out_of_support(cells).tolist() == [False, False, True, True, True]
+    assert out_of_support(tb.Binomial(3), cells).tolist() == [False, False, True, True, True]
     assert tb.Binomial(np.int64(2)).n == 2
     for wrong in (0, -1, 1.5, "3"):
         with pytest.raises(tb.errors.DataError, match="n of Binomial"):

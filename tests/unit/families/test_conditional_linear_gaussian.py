@@ -9,6 +9,9 @@ from scipy import stats
 import tallybayes as tb
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian, weight_name
+from tallybayes.families.protocols.degenerate_estimates import first_degenerate_group, mask_degenerate_groups
+from tallybayes.families.protocols.display import named_parameters
+from tallybayes.families.protocols.linear_nodes import family_given_continuous_parents
 
 FAMILY = ConditionalLinearGaussian()
 RNG = np.random.default_rng(2)
@@ -79,9 +82,9 @@ def test_groups_whose_rows_lie_on_their_line_have_no_density():
     rows[GROUP == 1, 2] = X[GROUP == 1] @ [1.0, 1.0]
     counted = FAMILY.collect(rows, GROUP, 3)
     line = FAMILY.maximum_likelihood(counted)
-    assert FAMILY.first_degenerate_group(line, counted) == (1, 2)
-    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(FAMILY.collect(ROWS, GROUP, 2)), counted) is None
-    known = FAMILY.mask_degenerate_groups(line)
+    assert first_degenerate_group(FAMILY, line, counted) == (1, 2)
+    assert first_degenerate_group(FAMILY, FAMILY.maximum_likelihood(FAMILY.collect(ROWS, GROUP, 2)), counted) is None
+    known = mask_degenerate_groups(FAMILY, line)
     for part in (known.slope, known.intercept[:, None], known.variance[:, None]):
         assert np.isnan(part).all(axis=1).tolist() == [False, True, True]
     np.testing.assert_array_equal(known.slope[0], line.slope[0])
@@ -90,19 +93,19 @@ def test_groups_whose_rows_lie_on_their_line_have_no_density():
 
 def test_a_line_is_told_by_its_intercept_weights_and_noise():
     line = LinearParameters(np.array([[1.0, -2.0]]), np.array([0.5]), np.array([0.25]))
-    found = {name: part.tolist() for name, part in FAMILY.named_parameters(line).items()}
+    found = {name: part.tolist() for name, part in named_parameters(FAMILY, line).items()}
     names = ["intercept", weight_name(0), weight_name(1), "variance", "std"]
     assert found == dict(zip(names, [[[0.5]], [[1.0]], [[-2.0]], [[0.25]], [[0.5]]], strict=True))
     counted = FAMILY.collect(ROWS)
     posterior = FAMILY.resolve_prior(1.0, counted, "bayes").update(counted)
-    np.testing.assert_allclose(FAMILY.named_parameters(posterior)["intercept"][..., 0], posterior.mean().intercept)
-    assert FAMILY.family_given_continuous_parents is FAMILY
+    np.testing.assert_allclose(named_parameters(FAMILY, posterior)["intercept"][..., 0], posterior.mean().intercept)
+    assert family_given_continuous_parents(FAMILY) is FAMILY
     assert FAMILY.number_is_weight_decay
 
 
 def test_a_density_goes_by_the_node_not_by_its_parents():
     counted = FAMILY.collect(ROWS * np.array([1e12, 1e12, 1.0]))
-    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(counted), counted) is None
+    assert first_degenerate_group(FAMILY, FAMILY.maximum_likelihood(counted), counted) is None
 
 
 def test_other_words_are_no_priors():

@@ -6,6 +6,7 @@ import pytest
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.continuous import check_variance, least_variance, pooled_scale
+from tallybayes.families.protocols.degenerate_estimates import add_unit_variance, constant_columns, remove_unit_variance
 
 RNG = np.random.default_rng(1)
 GROUP = np.repeat([0, 1, 2], [4, 5, 3])
@@ -50,17 +51,17 @@ def test_columns_without_spread():
     rows = np.c_[ROWS[:, 0], np.full(12, 7.5)]
     moments = counted(rows)
     family = tb.Gaussian()
-    assert family.constant_columns(moments).tolist() == [1]
-    assert family.constant_columns(counted(ROWS)).tolist() == []
+    assert constant_columns(family, moments).tolist() == [1]
+    assert constant_columns(family, counted(ROWS)).tolist() == []
     assert family.is_continuous  # so that columns without spread have no density
-    grown = family.add_unit_variance(moments, np.array([1]))
+    grown = add_unit_variance(family, moments, np.array([1]))
     np.testing.assert_allclose(grown.scatter - moments.scatter, [[0.0, 1.0]] * 3)
-    assert family.add_unit_variance(moments, np.array([], dtype=int)) is moments
+    assert add_unit_variance(family, moments, np.array([], dtype=int)) is moments
     # of a shared variance it would count among those of the others, unless there are none
-    assert tb.SphericalGaussian().add_unit_variance(moments, np.array([1])) is moments
-    assert tb.SphericalGaussian().add_unit_variance(moments, np.array([0, 1])) is not moments
+    assert add_unit_variance(tb.SphericalGaussian(), moments, np.array([1])) is moments
+    assert add_unit_variance(tb.SphericalGaussian(), moments, np.array([0, 1])) is not moments
     full = tb.MultivariateGaussian().collect(rows, GROUP, 3)
-    added = tb.MultivariateGaussian().add_unit_variance(full, np.array([1])).scatter - full.scatter
+    added = add_unit_variance(tb.MultivariateGaussian(), full, np.array([1])).scatter - full.scatter
     np.testing.assert_allclose(added, np.broadcast_to([[0.0, 0.0], [0.0, 1.0]], (3, 2, 2)), atol=1e-12)
     within = np.where(GROUP == 1, 2.0, 5.0)[:, None]
     assert pooled_scale(counted(within)).spread[0] == pytest.approx(within.var() / 10)  # nothing varies within groups
@@ -69,10 +70,10 @@ def test_columns_without_spread():
 def test_parameters_are_told_without_the_unit():
     family, full = tb.Gaussian(), tb.MultivariateGaussian()
     point = family.maximum_likelihood(counted(ROWS))
-    assert family.remove_unit_variance(point, np.array([1])).variance[:, 1].tolist() == [0, 0, 0]
-    assert family.remove_unit_variance(point, np.array([], dtype=int)) is point
+    assert remove_unit_variance(family, point, np.array([1])).variance[:, 1].tolist() == [0, 0, 0]
+    assert remove_unit_variance(family, point, np.array([], dtype=int)) is point
     point = full.maximum_likelihood(full.collect(ROWS, GROUP, 3))
-    found = full.remove_unit_variance(point, np.array([1])).covariance
+    found = remove_unit_variance(full, point, np.array([1])).covariance
     assert not found[:, 1, :].any()
     assert not found[:, :, 1].any()
     np.testing.assert_array_equal(found[:, 0, 0], point.covariance[:, 0, 0])
@@ -93,16 +94,16 @@ def test_what_numbers_can_show_beside_their_mean_is_spread(mean):
     """Two numbers next to each other are; one of very many rows that is the next number to all others is not."""
     pair = np.array([[mean], [np.nextafter(mean, np.inf)]])
     group = np.zeros(2, dtype=int)
-    assert tb.Gaussian().constant_columns(tb.Gaussian().collect(pair, group, 1)).tolist() == []
+    assert constant_columns(tb.Gaussian(), tb.Gaussian().collect(pair, group, 1)).tolist() == []
     rare = tb.Gaussian().collect(pair, group, 1, np.array([1.0, 1e-10]))
-    assert tb.Gaussian().constant_columns(rare).tolist() == [0]
+    assert constant_columns(tb.Gaussian(), rare).tolist() == [0]
 
 
 def test_a_variance_that_columns_share_is_told_unless_none_has_spread():
     family = tb.SphericalGaussian()
     point = family.maximum_likelihood(counted(ROWS))
-    assert family.remove_unit_variance(point, np.array([1])) is point
-    assert not family.remove_unit_variance(point, np.array([0, 1])).variance.any()
+    assert remove_unit_variance(family, point, np.array([1])) is point
+    assert not remove_unit_variance(family, point, np.array([0, 1])).variance.any()
 
 
 def test_groups_without_rows_change_nothing():

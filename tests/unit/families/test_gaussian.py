@@ -8,6 +8,14 @@ import tallybayes as tb
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.errors import EstimateError
 from tallybayes.families.continuous import pooled_scale
+from tallybayes.families.protocols.counting import aggregates, from_aggregates
+from tallybayes.families.protocols.degenerate_estimates import first_degenerate_group, mask_degenerate_groups
+from tallybayes.families.protocols.display import column_contributions, named_parameters, plot_grid
+from tallybayes.families.protocols.distribution_functions import cdf, kl_divergence
+from tallybayes.families.protocols.em_support import zero_small_variances
+from tallybayes.families.protocols.leave_one_out import leave_one_out_tables
+from tallybayes.families.protocols.linear_nodes import as_linear_model, family_given_continuous_parents
+from tallybayes.families.protocols.scoring_forms import log_predictive_form, log_prob_form
 
 RNG = np.random.default_rng(2)
 GROUP = np.repeat([0, 1], [6, 9])
@@ -75,7 +83,7 @@ def test_no_variance_is_no_density():
     flat = Normal(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
     with pytest.raises(EstimateError, match="column 1"):
         tb.Gaussian().log_prob(flat, np.zeros((1, 2)))
-    gone = tb.Gaussian().mask_degenerate_groups(Normal(np.zeros((2, 2)), np.array([[1.0, 0.0], [1.0, 1.0]])))
+    gone = mask_degenerate_groups(tb.Gaussian(), Normal(np.zeros((2, 2)), np.array([[1.0, 0.0], [1.0, 1.0]])))
     assert np.isnan(gone.mean).tolist() == [[True, True], [False, False]]
 
 
@@ -91,8 +99,8 @@ def test_the_mean_and_the_mode_of_default_priors(estimate, share):
 
 def test_distances_shares_and_draws():
     one, other = Normal(np.array([0.0]), np.array([1.0])), Normal(np.array([2.0]), np.array([4.0]))
-    assert tb.Gaussian().kl_divergence(one, other)[0] == pytest.approx(np.log(2) + (1 + 4) / 8 - 0.5)
-    np.testing.assert_allclose(tb.Gaussian().cdf(other, np.array([[0.0], [2.0]]))[:, 0], stats.norm.cdf([-1, 0]))
+    assert kl_divergence(tb.Gaussian(), one, other)[0] == pytest.approx(np.log(2) + (1 + 4) / 8 - 0.5)
+    np.testing.assert_allclose(cdf(tb.Gaussian(), other, np.array([[0.0], [2.0]]))[:, 0], stats.norm.cdf([-1, 0]))
     drawn = tb.Gaussian().sample(other, 20_000, np.random.default_rng(0))
     assert stats.kstest(drawn[:, 0], stats.norm(2, 2).cdf).pvalue > 0.01
 
@@ -103,7 +111,7 @@ def test_columns_share_what_a_row_is_worth():
     posterior = tb.fit_distribution(rows, family).posterior()
     asked = np.array([[0.5, -1.0, 2.0], [0.5, np.nan, 2.0], [np.nan, np.nan, 1.0], [np.nan] * 3])
     asked = np.concatenate([asked, np.broadcast_to(posterior.location, (1, 3))])  # no length to be shared
-    shares, whole = family.column_contributions(posterior, asked, True), family.log_predictive(posterior, asked)
+    shares, whole = column_contributions(family, posterior, asked, True), family.log_predictive(posterior, asked)
     np.testing.assert_allclose(shares.sum(axis=-1), whole, rtol=1e-12, atol=1e-15)
     assert (shares[np.isnan(asked)] == 0).all()
     assert shares[0].argmin() == 2  # the farthest costs most
@@ -145,7 +153,7 @@ def test_predictions_are_ts_of_columns_or_rows(name):
         cells = stats.t.logpdf(ASKED, 2 * shape, location, spread)
         np.testing.assert_allclose(found[:, group], np.where(np.isnan(ASKED), 0.0, cells), rtol=1e-10)
         np.testing.assert_allclose(
-            family.log_predictive_form(belief).evaluate(ASKED)[:, group], found[:, group], rtol=1e-9
+            log_predictive_form(family, belief).evaluate(ASKED)[:, group], found[:, group], rtol=1e-9
         )
         told = family.student(belief)
         np.testing.assert_allclose(np.broadcast_to(told.scale, (2, 3))[group], spread, rtol=1e-13)
@@ -156,7 +164,7 @@ def test_predictions_are_ts_of_columns_or_rows(name):
 def test_rows_are_turned_into_lengths_of_their_t(name):
     family = FOUR[name]
     belief = family.default_prior(counted(family), "bayes").update(counted(family))
-    form = family.log_predictive_form(belief)
+    form = log_predictive_form(family, belief)
     np.testing.assert_allclose(form.evaluate(ROWS[:4]), family.log_predictive(belief, ROWS[:4]), rtol=1e-13)
     known = np.array([0, 2])
     rows, log_det = form.whitened(ROWS[:4][:, known], known)
@@ -213,20 +221,20 @@ def test_likelihoods_of_groups_without_rows_are_nothing():
 
 def test_pictures_reach_four_deviations_about_every_mean():
     point = Normal(np.array([[0.0, 1.0], [10.0, 1.0]]), np.array([[1.0, 4.0], [9.0, 4.0]]))
-    places = tb.Gaussian().plot_grid(point, 0)
+    places = plot_grid(tb.Gaussian(), point, 0)
     assert (places[0], places[-1], len(places)) == (-4.0, 22.0, 400)
-    places = tb.Gaussian().plot_grid(point, 1, 2.0)
+    places = plot_grid(tb.Gaussian(), point, 1, 2.0)
     assert (places[0], places[-1]) == (-3.0, 5.0)
     belief = tb.NormalInverseGamma([[0.0, 5.0]], 4.0, 2.0, [[8.0, 2.0]])
-    places = tb.Gaussian().plot_grid(belief, 0)
+    places = plot_grid(tb.Gaussian(), belief, 0)
     assert (places[0], places[-1]) == pytest.approx((-4 * np.sqrt(5), 4 * np.sqrt(5)))
 
 
 def test_what_is_told_of_parameters_and_posteriors():
-    told = tb.Gaussian().named_parameters(Normal(np.zeros((2, 2)), np.array([4.0, 9.0])))
+    told = named_parameters(tb.Gaussian(), Normal(np.zeros((2, 2)), np.array([4.0, 9.0])))
     np.testing.assert_array_equal(told["std"], [[2.0, 3.0]] * 2)
     belief = tb.NormalInverseGamma([[0.0, 5.0]], 4.0, 2.0, [[8.0, 2.0]])
-    told = tb.Gaussian().named_parameters(belief)
+    told = named_parameters(tb.Gaussian(), belief)
     np.testing.assert_allclose(told["scale"], np.sqrt([[5.0, 1.25]]))
     np.testing.assert_allclose(told["degrees_of_freedom"], [[4.0, 4.0]])
     assert "std" not in told
@@ -235,39 +243,39 @@ def test_what_is_told_of_parameters_and_posteriors():
 def test_the_first_column_without_a_density_is_named():
     family, statistics = tb.Gaussian(), counted(tb.Gaussian())
     variance = np.array([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
-    assert family.first_degenerate_group(Normal(np.zeros((2, 3)), variance), statistics) == (1, 1)
-    assert family.first_degenerate_group(Normal(np.zeros((2, 3)), variance + 1), statistics) is None
+    assert first_degenerate_group(family, Normal(np.zeros((2, 3)), variance), statistics) == (1, 1)
+    assert first_degenerate_group(family, Normal(np.zeros((2, 3)), variance + 1), statistics) is None
     three = family.collect(ROWS, GROUP, 3)  # a group without rows has no density, and needs none
     point = family.maximum_likelihood(three)
-    assert family.first_degenerate_group(point, three) is None
-    gone = family.mask_degenerate_groups(Normal(np.zeros((2, 3)), variance))
+    assert first_degenerate_group(family, point, three) is None
+    gone = mask_degenerate_groups(family, Normal(np.zeros((2, 3)), variance))
     assert np.isnan(gone.variance).tolist() == [[False] * 3, [True] * 3]
 
 
 def test_variances_next_to_nothing_are_nothing():
     family = tb.Gaussian()
     point = family.maximum_likelihood(counted(family))
-    np.testing.assert_array_equal(family.zero_small_variances(point, counted(family)).variance, point.variance)
+    np.testing.assert_array_equal(zero_small_variances(family, point, counted(family)).variance, point.variance)
     tiny = point._replace(variance=np.where(np.arange(3) == 1, 1e-30, point.variance))
-    assert (family.zero_small_variances(tiny, counted(family)).variance == 0).tolist() == [[False, True, False]] * 2
+    assert (zero_small_variances(family, tiny, counted(family)).variance == 0).tolist() == [[False, True, False]] * 2
 
 
 def test_a_column_alone_is_a_line_in_nothing():
-    line = tb.Gaussian().as_line(Normal(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])))
+    line = as_linear_model(tb.Gaussian(), Normal(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])))
     assert line.slope.shape == (2, 0)
     assert line.intercept.tolist() == [1.0, 2.0]
     assert line.variance.tolist() == [3.0, 4.0]
-    assert tb.TiedGaussian().family_given_continuous_parents is None
-    assert tb.Gaussian().family_given_continuous_parents is not None
+    assert family_given_continuous_parents(tb.TiedGaussian()) is None
+    assert family_given_continuous_parents(tb.Gaussian()) is not None
 
 
 def test_sums_of_a_database_are_the_moments():
     family, anchor = tb.Gaussian(), np.array([1.0, 2.0, 3.0])
-    asked = family.aggregates(3, anchor)
+    asked = aggregates(family, 3, anchor)
     gaps = ROWS - anchor
     sums = np.array([[15.0] * 3 + gaps.sum(axis=0).tolist() + (gaps**2).sum(axis=0).tolist()])
     assert len(asked) == sums.shape[1]
-    found, expected = family.from_aggregates(sums, anchor), family.collect(ROWS)
+    found, expected = from_aggregates(family, sums, anchor), family.collect(ROWS)
     np.testing.assert_allclose(found.mean, expected.mean.reshape(found.mean.shape), rtol=1e-12)
     np.testing.assert_allclose(found.scatter, expected.scatter.reshape(found.scatter.shape), rtol=1e-11)
 
@@ -275,7 +283,7 @@ def test_sums_of_a_database_are_the_moments():
 def test_rows_of_one_variance_share_their_length_by_column():
     family = tb.SphericalGaussian()
     belief = family.default_prior(counted(family), "bayes").update(counted(family))
-    shares = family.column_contributions(belief, ASKED, True)
+    shares = column_contributions(family, belief, ASKED, True)
     np.testing.assert_allclose(shares.sum(axis=-1), family.log_predictive(belief, ASKED), rtol=1e-11, atol=1e-13)
     # What bends is shared by squared lengths, the rest evenly: so two columns differ by their lengths alone.
     for group in range(2):
@@ -287,7 +295,7 @@ def test_rows_of_one_variance_share_their_length_by_column():
         bend = -(shape[0] + 3 / 2) * np.log1p(t.sum())
         assert shares[0, group, 2] - shares[0, group, 0] == pytest.approx(bend * (t[2] - t[0]) / t.sum(), rel=1e-9)
     point = family.maximum_likelihood(counted(family))
-    cells = family.column_contributions(point, ASKED, False)
+    cells = column_contributions(family, point, ASKED, False)
     np.testing.assert_allclose(cells.sum(axis=-1), family.log_prob(point, ASKED), rtol=1e-12, atol=1e-15)
 
 
@@ -299,13 +307,13 @@ def test_light_rows_count_too():
     )
     flat = Normal(np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]]))
     grouped = family.collect(ROWS[:1], np.array([0]), 1, np.array([0.25]))
-    assert family.first_degenerate_group(flat, grouped) == (0, 1)
-    assert family.first_degenerate_group(flat._replace(variance=np.array([[1.0, 1.0, 0.0]])), grouped) == (0, 2)
+    assert first_degenerate_group(family, flat, grouped) == (0, 1)
+    assert first_degenerate_group(family, flat._replace(variance=np.array([[1.0, 1.0, 0.0]])), grouped) == (0, 2)
 
 
 def test_bells_say_whether_groups_share_their_width():
     for name, family in FOUR.items():
-        form = family.log_prob_form(family.maximum_likelihood(counted(family)))
+        form = log_prob_form(family, family.maximum_likelihood(counted(family)))
         assert form.shared == (name in ("groups", "both"))
         point = family.maximum_likelihood(counted(family))
         cells = np.where(
@@ -322,8 +330,8 @@ def test_only_ts_of_their_own_have_tables(name):
     family = FOUR[name]
     prior = family.default_prior(counted(family), "bayes")
     for estimate in ("bayes", "map"):
-        tables = family.leave_one_out_tables(
-            GroupStatistics(counted(family), prior, read_estimate(estimate)), np.zeros(3, bool)
+        tables = leave_one_out_tables(
+            family, GroupStatistics(counted(family), prior, read_estimate(estimate)), np.zeros(3, bool)
         )
         assert (tables is not None) == (name == "each its own" and estimate == "bayes")
 
@@ -332,7 +340,7 @@ def test_rows_of_one_group_without_an_axis_for_it():
     family, statistics = tb.Gaussian(), tb.fit_distribution(ROWS, tb.Gaussian()).statistics
     point = family.maximum_likelihood(statistics)
     np.testing.assert_allclose(point.variance, ROWS.var(axis=0), rtol=1e-12)
-    gone = family.mask_degenerate_groups(Normal(np.zeros(3), np.array([1.0, 0.0, 1.0])))
+    gone = mask_degenerate_groups(family, Normal(np.zeros(3), np.array([1.0, 0.0, 1.0])))
     assert np.isnan(gone.mean).all()
     spherical = tb.SphericalGaussian()
     alone = tb.fit_distribution(ROWS, spherical).statistics

@@ -5,6 +5,8 @@ import pytest
 from scipy import stats
 
 import tallybayes as tb
+from tallybayes.families.protocols.cell_checks import first_invalid_cell
+from tallybayes.families.protocols.display import plot_grid
 
 rng = np.random.default_rng(7)
 PRICES = np.exp(rng.normal([1.0, -2.0, 6.0], [0.5, 1.0, 0.2], (40, 3)))
@@ -177,9 +179,9 @@ def test_pictures():
 
 
 def test_numbers_without_a_logarithm_are_found():
-    assert tb.LogNormal().first_invalid_cell(np.array([[1.0, 2.0], [0.0, 3.0]])) == (1, 0)
-    assert tb.LogNormal().first_invalid_cell(np.array([[1.0, 2.0], [3.0, -1.0]])) == (1, 1)
-    assert tb.LogNormal().first_invalid_cell(PRICES) is None
+    assert first_invalid_cell(tb.LogNormal(), np.array([[1.0, 2.0], [0.0, 3.0]])) == (1, 0)
+    assert first_invalid_cell(tb.LogNormal(), np.array([[1.0, 2.0], [3.0, -1.0]])) == (1, 1)
+    assert first_invalid_cell(tb.LogNormal(), PRICES) is None
 
 
 def test_sums_about_any_anchor_have_the_same_likelihood():
@@ -195,5 +197,5 @@ def test_sums_about_any_anchor_have_the_same_likelihood():
 
 def test_pictures_reach_three_deviations():
     point = tb.Gaussian().as_parameters((np.array([[1.0]]), np.array([[0.25]])), None)
-    logs = np.log(tb.LogNormal().plot_grid(point, 0))
+    logs = np.log(plot_grid(tb.LogNormal(), point, 0))
     assert [logs[0], logs[-1]] == pytest.approx([1 - 1.5, 1 + 1.5])

@@ -9,6 +9,10 @@ import tallybayes as tb
 from tallybayes.families._shared.blocks import compressed
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
 from tallybayes.families.estimates import read_estimate
+from tallybayes.families.protocols.display import column_contributions, named_parameters
+from tallybayes.families.protocols.distribution_functions import kl_divergence, sampling_options
+from tallybayes.families.protocols.em_support import distance_features
+from tallybayes.families.protocols.leave_one_out import leave_one_out_log_prob
 
 PLAIN, URN = tb.Multinomial(), tb.DirichletMultinomial()
 ROWS = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
@@ -31,11 +35,11 @@ def test_the_compound_is_scipys():
     alpha = BELIEF.concentration[0]
     expected = [stats.dirichlet_multinomial.logpmf(row.astype(int), alpha, int(row.sum())) for row in ROWS[:2]]
     np.testing.assert_allclose(found, [*expected, 0.0], atol=1e-12)
-    terms = URN.column_contributions(BELIEF, ROWS, True)[:, 0].sum(axis=-1)
+    terms = column_contributions(URN, BELIEF, ROWS, True)[:, 0].sum(axis=-1)
     base = [np.log(3), 0.0, 0.0]  # the orders of the words, the same in all groups
     np.testing.assert_allclose(terms + base, found, atol=1e-12)
     np.testing.assert_allclose(
-        URN.column_contributions(SHARES, ROWS, False), PLAIN.column_contributions(SHARES, ROWS, False)
+        column_contributions(URN, SHARES, ROWS, False), column_contributions(PLAIN, SHARES, ROWS, False)
     )
 
 
@@ -50,8 +54,8 @@ def test_counting_shares_and_likelihood():
     assert PLAIN.n_parameters(counted) == 2
     assert PLAIN.row_weight(counted).tolist() == [4.0]
     assert PLAIN.row_weight(PLAIN.collect(np.zeros((3, 2)))).tolist() == [0.0]  # rows without a word say nothing
-    assert PLAIN.sampling_options(counted) == {"size": 3}  # 11 tokens in 4 rows
-    assert PLAIN.sampling_options(PLAIN.collect(np.zeros((0, 2)))) == {"size": 1}
+    assert sampling_options(PLAIN, counted) == {"size": 3}  # 11 tokens in 4 rows
+    assert sampling_options(PLAIN, PLAIN.collect(np.zeros((0, 2)))) == {"size": 1}
     assert PLAIN.statistics_key == URN.statistics_key
 
 
@@ -61,28 +65,28 @@ def test_default_priors_add_one():
 
 
 def test_shares_of_words_whatever_the_length_of_their_row():
-    cells, weight = PLAIN.distance_features(ROWS)
+    cells, weight = distance_features(PLAIN, ROWS)
     np.testing.assert_allclose(cells.dense(), np.sqrt([[2 / 3, 1 / 3, 0], [0, 0, 1], [0, 0, 0]]))
     assert weight == pytest.approx(1 / np.sqrt(3))
-    assert PLAIN.distance_features(compressed(np.ones((1, 100))))[1] == pytest.approx(1 / 8)
+    assert distance_features(PLAIN, compressed(np.ones((1, 100))))[1] == pytest.approx(1 / 8)
 
 
 def test_divergence_and_draws():
     p, q = np.array([0.5, 0.5]), np.array([0.25, 0.75])
-    assert PLAIN.kl_divergence(p, q).sum() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
+    assert kl_divergence(PLAIN, p, q).sum() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
     drawn = PLAIN.sample(SHARES, 5000, np.random.default_rng(0), size=4)
     assert (drawn.sum(axis=-1) == 4).all()
     np.testing.assert_allclose(drawn.mean(axis=0) / 4, SHARES, atol=4 * np.sqrt(0.25 / 20_000))
-    assert PLAIN.named_parameters(SHARES)["share"].tolist() == SHARES.tolist()
+    assert named_parameters(PLAIN, SHARES)["share"].tolist() == SHARES.tolist()
 
 
 def test_shares_of_columns_written_out():
-    found = PLAIN.column_contributions(SHARES[:1], ROWS, False)
+    found = column_contributions(PLAIN, SHARES[:1], ROWS, False)
     assert found.shape == (3, 1, 3)
     np.testing.assert_allclose(found[:, 0], ROWS * np.log(SHARES[0]), atol=1e-14)
     alpha = np.array([[1.5, 2.0, 0.5], [1.0, 4.0, 2.0]])
     rows = np.array([[2.0, 1.0, 0.0], [0.25, 0.0, 0.25], [0.0, 0.0, 0.0]])  # half a token is shared out, too
-    terms = URN.column_contributions(tb.Dirichlet(alpha), rows, True)
+    terms = column_contributions(URN, tb.Dirichlet(alpha), rows, True)
     assert terms.shape == (3, 2, 3)
     whole = gammaln(alpha.sum(axis=1)) - gammaln(alpha.sum(axis=1) + rows.sum(axis=1)[:, None])
     cells = gammaln(alpha + rows[:, None, :]) - gammaln(alpha)
@@ -93,9 +97,9 @@ def test_shares_of_columns_written_out():
 def test_few_tokens():
     single = PLAIN.collect(np.array([[1.0, 0.0]]))
     assert PLAIN.row_weight(single).tolist() == [1.0]
-    assert PLAIN.sampling_options(PLAIN.collect(np.zeros((3, 2)))) == {"size": 1}
-    assert PLAIN.distance_features(np.zeros((2, 0)))[1] == 1.0
-    half, _ = PLAIN.distance_features(np.array([[0.25, 0.25]]))
+    assert sampling_options(PLAIN, PLAIN.collect(np.zeros((3, 2)))) == {"size": 1}
+    assert distance_features(PLAIN, np.zeros((2, 0)))[1] == 1.0
+    half, _ = distance_features(PLAIN, np.array([[0.25, 0.25]]))
     np.testing.assert_allclose(half.dense(), np.sqrt([[0.5, 0.5]]))
     assert PLAIN.sample(SHARES[0], 5, np.random.default_rng(0)).shape == (5, 3)
 
@@ -107,13 +111,13 @@ def test_rows_of_a_single_token_are_left_out_as_others(estimate):
     counted = GroupStatistics(PLAIN.collect(rows), tb.Dirichlet(2.0) if how.has_prior else None, how)
     removed = RemovedRows(rows, group, np.ones(3), np.zeros(0, dtype=int))
     with np.errstate(divide="ignore"):
-        found = PLAIN.leave_one_out_log_prob(counted, removed)
+        found = leave_one_out_log_prob(PLAIN, counted, removed)
     expected = [0.5, 0.5, 0.0] if estimate == "mle" else [2 / 4, 2 / 4, 1 / 4]
     np.testing.assert_allclose(np.exp(found[:, 0]), expected)
     two = GroupStatistics(PLAIN.collect(rows[:2]), None, read_estimate("mle"))
-    assert PLAIN.leave_one_out_log_prob(two, RemovedRows(rows[:2], group[:2], np.ones(2), group[:0])).tolist() == [
+    assert leave_one_out_log_prob(PLAIN, two, RemovedRows(rows[:2], group[:2], np.ones(2), group[:0])).tolist() == [
         [0.0],
         [0.0],
     ]
     edge = GroupStatistics(PLAIN.collect(rows), tb.Dirichlet(0.5), read_estimate("map"))
-    assert PLAIN.leave_one_out_log_prob(edge, removed).shape == (3, 1)
+    assert leave_one_out_log_prob(PLAIN, edge, removed).shape == (3, 1)

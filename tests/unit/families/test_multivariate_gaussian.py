@@ -9,6 +9,11 @@ from scipy import stats
 import tallybayes as tb
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.errors import EstimateError
+from tallybayes.families.protocols.degenerate_estimates import first_degenerate_group, mask_degenerate_groups
+from tallybayes.families.protocols.display import column_contributions, named_parameters
+from tallybayes.families.protocols.distribution_functions import cdf, conditional_means, kl_divergence
+from tallybayes.families.protocols.em_support import zero_small_variances
+from tallybayes.families.protocols.scoring_forms import log_predictive_form
 
 FREE, TIED = tb.MultivariateGaussian(), tb.TiedMultivariateGaussian()
 RNG = np.random.default_rng(11)
@@ -114,7 +119,7 @@ def test_shares_of_columns_sum_to_the_row(family, predictive):
     point = family.maximum_likelihood(moments)
     if predictive:
         point = family.resolve_prior(None, moments, "bayes").update(moments)
-    terms = family.column_contributions(point, HOLED, predictive)
+    terms = column_contributions(family, point, HOLED, predictive)
     whole = (family.log_predictive if predictive else family.log_prob)(point, HOLED)
     np.testing.assert_allclose(terms.sum(axis=-1), whole, rtol=1e-10)
     assert not terms[np.broadcast_to(np.isnan(HOLED)[:, None], terms.shape)].any()
@@ -127,11 +132,11 @@ def test_uncorrelated_columns_have_shares_by_their_own_squares(predictive):
     x = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
     if predictive:
         posterior = tb.NormalInverseWishart(np.zeros((1, 2)), np.ones(1), np.full(1, 5.0), spread[None])
-        terms = FREE.column_contributions(posterior, x, True)[:, 0]
+        terms = column_contributions(FREE, posterior, x, True)[:, 0]
         bend = -(5 - 2 + 1 + 2) / 2 * np.log1p(np.array([0.0, 4.0, 1.0, 5.0]) / 2)
         shares = bend[:, None] * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.8, 0.2]])
     else:
-        terms = FREE.column_contributions(MultivariateNormal(np.zeros((1, 2)), spread[None]), x, False)[:, 0]
+        terms = column_contributions(FREE, MultivariateNormal(np.zeros((1, 2)), spread[None]), x, False)[:, 0]
         shares = -0.5 * x**2 / [1.0, 4.0]
     np.testing.assert_allclose(terms - terms[0], shares, atol=1e-12)
 
@@ -143,7 +148,7 @@ def test_conditional_means_are_those_of_regression():
         (point, point.mean, point.covariance),
         (posterior, posterior.location, posterior.scale),
     ):
-        found = FREE.conditional_means(parameters, HOLED)
+        found = conditional_means(FREE, parameters, HOLED)
         for row, cells in enumerate(HOLED):
             o, m = np.flatnonzero(~np.isnan(cells)), np.flatnonzero(np.isnan(cells))
             for k in range(3):
@@ -163,10 +168,10 @@ def test_divergence_is_the_mean_of_log_ratios():
         + gap @ inverse @ gap
         - 2
     )
-    assert FREE.kl_divergence(one, two)[0] == pytest.approx(expected, rel=1e-12)
-    assert FREE.kl_divergence(one, one)[0] == pytest.approx(0.0, abs=1e-14)
+    assert kl_divergence(FREE, one, two)[0] == pytest.approx(expected, rel=1e-12)
+    assert kl_divergence(FREE, one, one)[0] == pytest.approx(0.0, abs=1e-14)
     flat = MultivariateNormal(np.zeros((1, 2)), np.zeros((1, 2, 2)))
-    assert np.isnan(FREE.kl_divergence(one, flat)).all()
+    assert np.isnan(kl_divergence(FREE, one, flat)).all()
 
 
 def test_cumulative_of_every_column():
@@ -174,7 +179,7 @@ def test_cumulative_of_every_column():
     x = np.array([[0.3, 1.0, -1.0], [2.0, 0.0, 0.1]])
     deviation = np.sqrt(np.diagonal(point.covariance, axis1=1, axis2=2))
     expected = stats.norm.cdf(x[:, None, :], point.mean, deviation)
-    np.testing.assert_allclose(FREE.cdf(point, x), expected, rtol=1e-12)
+    np.testing.assert_allclose(cdf(FREE, point, x), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_groups", [None, 2])
@@ -209,44 +214,44 @@ def test_groups_without_density_are_found():
     group = np.array([0] * 7 + [2] * 3)
     moments = counted(rows=rows, group=group, n_groups=3)
     point = FREE.maximum_likelihood(moments)
-    assert FREE.first_degenerate_group(point, moments) == (2, None)
-    known = FREE.mask_degenerate_groups(point)
+    assert first_degenerate_group(FREE, point, moments) == (2, None)
+    known = mask_degenerate_groups(FREE, point)
     assert np.isnan(known.mean).all(axis=1).tolist() == [False, True, True]
     assert np.isnan(known.covariance).all(axis=(1, 2)).tolist() == [False, True, True]
     np.testing.assert_array_equal(known.covariance[0], point.covariance[0])
     whole = counted(rows=rows[:7], group=group[:7], n_groups=3)
-    assert FREE.first_degenerate_group(FREE.maximum_likelihood(whole), whole) is None
+    assert first_degenerate_group(FREE, FREE.maximum_likelihood(whole), whole) is None
     tied = TIED.maximum_likelihood(moments)
-    assert TIED.first_degenerate_group(tied, moments) is None
+    assert first_degenerate_group(TIED, tied, moments) is None
     line = counted(TIED, rows[7:], group[7:], 3)
-    assert TIED.first_degenerate_group(TIED.maximum_likelihood(line), line) == (None, None)
+    assert first_degenerate_group(TIED, TIED.maximum_likelihood(line), line) == (None, None)
     nothing = counted(TIED, rows[:0], group[:0], 3)
-    assert TIED.first_degenerate_group(TIED.maximum_likelihood(nothing), nothing) is None
+    assert first_degenerate_group(TIED, TIED.maximum_likelihood(nothing), nothing) is None
 
 
 def test_covariances_that_fall_in_are_0():
     moments = counted(rows=ROWS[:, :2])
     point = FREE.maximum_likelihood(moments)
-    kept = FREE.zero_small_variances(point, moments)
+    kept = zero_small_variances(FREE, point, moments)
     np.testing.assert_array_equal(kept.covariance, point.covariance)
     spread = np.array(point.covariance)
     spread[0] = [[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]]  # on a line, all but
     spread[1] = np.diag([1e-30, 1.0])  # one column next to flat
     spread[2] = [[1e-6, 0.5e-3], [0.5e-3, 1.0]]  # unlike, but of correlation ½
-    found = FREE.zero_small_variances(point._replace(covariance=spread), moments).covariance
+    found = zero_small_variances(FREE, point._replace(covariance=spread), moments).covariance
     assert not found[:2].any()
     np.testing.assert_array_equal(found[2], spread[2])
 
 
 def test_columns_are_described_by_themselves():
     point = FREE.maximum_likelihood(counted())
-    found = FREE.named_parameters(point)
+    found = named_parameters(FREE, point)
     variance = np.stack([ROWS[k == GROUP].var(axis=0) for k in range(3)])
     np.testing.assert_allclose(found["variance"], variance, rtol=1e-11)
     np.testing.assert_allclose(found["std"] ** 2, variance, rtol=1e-11)
     posterior = FREE.resolve_prior(None, counted(), "bayes").update(counted())
     np.testing.assert_allclose(
-        FREE.named_parameters(posterior)["variance"], np.diagonal(posterior.mean().covariance, axis1=1, axis2=2)
+        named_parameters(FREE, posterior)["variance"], np.diagonal(posterior.mean().covariance, axis1=1, axis2=2)
     )
 
 
@@ -268,19 +273,19 @@ def test_groups_may_have_any_axes(shape):
     found = {
         "log_prob": FREE.log_prob(point, rows),
         "log_predictive": FREE.log_predictive(posterior, rows),
-        "terms": FREE.column_contributions(point, rows, False),
-        "predictive terms": FREE.column_contributions(posterior, rows, True),
-        "means": FREE.conditional_means(point, rows),
-        "cumulative": FREE.cdf(point, rows),
+        "terms": column_contributions(FREE, point, rows, False),
+        "predictive terms": column_contributions(FREE, posterior, rows, True),
+        "means": conditional_means(FREE, point, rows),
+        "cumulative": cdf(FREE, point, rows),
     }
     np.testing.assert_allclose(FREE.log_predictive(rooted, rows), found["log_predictive"], rtol=1e-10)
     known = np.array([0, 1])
     np.testing.assert_allclose(
         FREE.predictive_root(rooted, known), FREE.predictive_root(posterior, known), rtol=1e-10, atol=1e-12
     )
-    apart = FREE.kl_divergence(point, other)
+    apart = kl_divergence(FREE, point, other)
     assert apart.shape == shape
-    form = FREE.log_predictive_form(posterior)
+    form = log_predictive_form(FREE, posterior)
     assert form.shape.shape == shape
     for index in np.ndindex(shape):
         mean, covariance = point.mean[index], point.covariance[index]
@@ -296,13 +301,13 @@ def test_groups_may_have_any_axes(shape):
             MultivariateNormal(mean, covariance),
             MultivariateNormal(other.mean[index], other.covariance[index]),
         )
-        assert apart[index] == pytest.approx(float(FREE.kl_divergence(single, its)))
+        assert apart[index] == pytest.approx(float(kl_divergence(FREE, single, its)))
         alone = tb.NormalInverseWishart(mean, 2.5, 6.0, covariance * 4)
         for name, one in (
-            ("terms", FREE.column_contributions(single, rows, False)),
-            ("predictive terms", FREE.column_contributions(alone, rows, True)),
-            ("means", FREE.conditional_means(single, rows)),
-            ("cumulative", FREE.cdf(single, rows)),
+            ("terms", column_contributions(FREE, single, rows, False)),
+            ("predictive terms", column_contributions(FREE, alone, rows, True)),
+            ("means", conditional_means(FREE, single, rows)),
+            ("cumulative", cdf(FREE, single, rows)),
         ):
             np.testing.assert_allclose(found[name][(slice(None), *index)], one, rtol=1e-10, atol=1e-12)
     assert np.isfinite(found["log_prob"]).all()
@@ -328,7 +333,7 @@ def test_shares_go_by_distances_from_the_mean(predictive):
     else:
         parameters = MultivariateNormal(mean, spread)
         shares = -0.5 * np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9 / 4]])
-    terms = FREE.column_contributions(parameters, x, predictive)[:, 0]
+    terms = column_contributions(FREE, parameters, x, predictive)[:, 0]
     np.testing.assert_allclose(terms - terms[0], shares, atol=1e-12)
 
 
@@ -336,11 +341,11 @@ def test_covariances_of_columns_of_any_unit_fall_in_alike():
     unit = np.array([1e-5, 1e5])
     moments = counted(rows=ROWS[:, :2] * unit)
     point = FREE.maximum_likelihood(moments)
-    np.testing.assert_array_equal(FREE.zero_small_variances(point, moments).covariance, point.covariance)
+    np.testing.assert_array_equal(zero_small_variances(FREE, point, moments).covariance, point.covariance)
     flat = np.array([[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]]) * unit[:, None] * unit
-    found = FREE.zero_small_variances(point._replace(covariance=np.stack([flat] * 3)), moments).covariance
+    found = zero_small_variances(FREE, point._replace(covariance=np.stack([flat] * 3)), moments).covariance
     assert not found.any()
-    nothing = FREE.zero_small_variances(point._replace(covariance=np.zeros((3, 2, 2))), moments).covariance
+    nothing = zero_small_variances(FREE, point._replace(covariance=np.zeros((3, 2, 2))), moments).covariance
     assert not nothing.any()
 
 
@@ -351,8 +356,8 @@ def test_rows_that_weigh_less_than_one_are_rows():
     np.testing.assert_allclose(FREE.log_likelihood(point, moments), 0.05 * whole, rtol=1e-9)
     line = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
     light = FREE.collect(line, None, 1, np.full(3, 0.1))
-    assert FREE.first_degenerate_group(FREE.maximum_likelihood(light), light) == (0, None)
-    assert TIED.first_degenerate_group(TIED.maximum_likelihood(light), light) == (None, None)
+    assert first_degenerate_group(FREE, FREE.maximum_likelihood(light), light) == (0, None)
+    assert first_degenerate_group(TIED, TIED.maximum_likelihood(light), light) == (None, None)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2, 3)], ids=str)
@@ -360,10 +365,10 @@ def test_flat_groups_along_any_axes(shape):
     spread = np.broadcast_to(np.diag([1.0, 2.0]), (*shape, 2, 2)).copy()
     spread[(-1,) * len(shape)] = 1.0  # the last one, on a line
     mean, moments = np.zeros((*shape, 2)), counted(rows=ROWS[:, :2])
-    found = FREE.zero_small_variances(MultivariateNormal(mean, spread), moments).covariance
+    found = zero_small_variances(FREE, MultivariateNormal(mean, spread), moments).covariance
     flat = np.zeros(shape, dtype=bool)
     flat[(-1,) * len(shape)] = True
     np.testing.assert_array_equal(found, np.where(flat[..., None, None], 0.0, spread))
-    nowhere = FREE.kl_divergence(MultivariateNormal(mean, spread), MultivariateNormal(mean, np.zeros_like(spread)))
+    nowhere = kl_divergence(FREE, MultivariateNormal(mean, spread), MultivariateNormal(mean, np.zeros_like(spread)))
     assert nowhere.shape == shape
     assert np.isnan(nowhere).all()

@@ -11,6 +11,8 @@ from tallybayes.data.table import open_table
 from tallybayes.errors import DataError
 from tallybayes.families._shared.sql_aggregates import with_constants
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.counting import aggregates, from_aggregates
+from tallybayes.families.protocols.scoring_forms import transform
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
@@ -32,7 +34,7 @@ def tally_from_sql_sums(query: Query, factor: Factor, weight: str | None, schema
 
     """
     family = factor.family
-    is_untransformed = bool(family.transform(np.array([0.5])) == 0.5)  # not logarithms of the numbers
+    is_untransformed = bool(transform(family, np.array([0.5])) == 0.5)  # not logarithms of the numbers
     about = _near(family, _first_ends(query, factor.columns))
     group_sums = _sums_about_point(query, factor, weight, about, skip_nan=False, ends=not is_untransformed)
     skip_nan = not np.isfinite(group_sums.sums).all()
@@ -76,7 +78,7 @@ def _tally(
         table[tuple(domains[schema.domain(name)].index[_plain(value)] for name, value in group)] = sums[k]
     tallies = []
     for point, table in tables.values() or [(np.zeros(len(factor.columns)), empty)]:
-        statistics = factor.family.from_aggregates(table.reshape(-1, sums.shape[1]), point)
+        statistics = from_aggregates(factor.family, table.reshape(-1, sums.shape[1]), point)
         tallies.append(Tally((factor,), [statistics.reshape_groups(tuple(sizes))], domains, schema))
     return sum(tallies[1:], tallies[0]).drop_unseen_levels()
 
@@ -149,7 +151,7 @@ def _sums_about_means(query: Query, factor: Factor, weight: str | None) -> tuple
 
 def _written(query: Query, factor: Factor, weight: str | None, numbers: list[str], about: np.ndarray) -> list[str]:
     """Return the SQL of the sums that the family needs."""
-    sums = factor.family.aggregates(len(numbers), about)
+    sums = aggregates(factor.family, len(numbers), about)
     assert sums is not None
     weight_name = None if weight is None else query.dialect.quote(weight)
     return [query.dialect.sum(aggregate, numbers, weight_name) for aggregate in sums]
@@ -182,7 +184,7 @@ def _first_ends(query: Query, names: Sequence[Name]) -> np.ndarray:
 def _near(family: Family, ends: np.ndarray) -> np.ndarray:
     """Return a point per column about which to sum: 0 unless all numbers are far from it, else a number near them."""
     with np.errstate(all="ignore"):
-        low, high = np.asarray(family.transform(ends)).astype(float)
+        low, high = np.asarray(transform(family, ends)).astype(float)
         middle = (low + high) / 2
         width = high - low
     is_far = np.isfinite(middle) & (np.abs(middle) > 2 * width)

@@ -20,6 +20,8 @@ from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.families._shared.sql_aggregates import SqlColumn
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.cell_checks import out_of_support
+from tallybayes.families.protocols.counting import aggregates, sql_group_expression, sql_group_value
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
@@ -203,7 +205,7 @@ class Query(Source):
                 self._check_weights(weight)
             for factor in factors:
                 part: Tally | None
-                if factor.family.aggregates(1, np.zeros(1)) is None:
+                if aggregates(factor.family, 1, np.zeros(1)) is None:
                     table, weights = self._values(factor, weight)
                     part = TallyBuilder(table, (factor,), weights, schema, None).collect()
                 else:
@@ -251,7 +253,7 @@ class Query(Source):
     def _grouping(self, families: Mapping[Name, Family]) -> list[str]:
         """Return the expressions by which columns are grouped: the columns, or their bins."""
         texts = {name: self.written(name) for name in families}
-        bins = {name: family.sql_group_expression(SqlColumn(0)) for name, family in families.items()}
+        bins = {name: sql_group_expression(family, SqlColumn(0)) for name, family in families.items()}
         binned_names = [name for name, binned in bins.items() if binned is not None]
         if binned_names:
             ends = self.ends([self.dialect.number(texts[name]) for name in binned_names])
@@ -349,10 +351,10 @@ class Query(Source):
         for position, rows in parts:
             name = factor.columns[position]
             values = _values_of([row[len(given)] for row in rows])
-            if factor.family.sql_group_expression(SqlColumn(0)) is not None:
+            if sql_group_expression(factor.family, SqlColumn(0)) is not None:
                 codes = values.to_numpy(zero_copy_only=False).astype(float)
                 is_known = ~np.isnan(codes)
-                codes[is_known] = factor.family.sql_group_value(codes[is_known])
+                codes[is_known] = sql_group_value(factor.family, codes[is_known])
                 values = pa.array(codes, from_pandas=True)
             padding = pa.nulls(first, values.type), pa.nulls(n_rows - first - len(values), values.type)
             columns[name] = pa.concat_arrays([padding[0], values, padding[1]])
@@ -402,7 +404,7 @@ class Query(Source):
 
     def check_ends(self, factor: Factor, ends: np.ndarray) -> None:
         """Raise DataError if a number is infinite or out of support."""
-        is_outside = factor.family.out_of_support(ends)
+        is_outside = out_of_support(factor.family, ends)
         is_invalid = np.isinf(ends) if is_outside is None else np.isinf(ends) | is_outside
         for name, cells, is_bad in zip(factor.columns, ends.T, is_invalid.T, strict=True):
             if is_bad.any():

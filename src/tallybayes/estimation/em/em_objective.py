@@ -19,7 +19,9 @@ from tallybayes.estimation.em.soft_counts import SoftCounter
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, check_nonzero_variance
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.prior_rules import PerColumn, PriorRule, is_pseudo_count
+from tallybayes.families.prior_rules import PerColumn, PriorRule, is_pseudo_count, pseudo_count_prior
+from tallybayes.families.protocols.degenerate_estimates import add_unit_variance, constant_columns
+from tallybayes.families.protocols.em_support import zero_small_variances
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
@@ -138,7 +140,7 @@ class EMObjective:
                     log_prior += self._log_prior_at(number, varying, parameters.table)
             elif prior is None or not varying.n_columns:
                 parameters = family.maximum_likelihood(varying)
-                parameters = family.zero_small_variances(parameters, varying) if varying.n_columns else parameters
+                parameters = zero_small_variances(family, parameters, varying) if varying.n_columns else parameters
             else:
                 posterior = prior.update(varying)
                 parameters = family.parameters_from(posterior, "mode")
@@ -204,9 +206,9 @@ def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tup
     family = factor.family
     constant = _NO_COLUMNS
     if prior is None or isinstance(prior, str):
-        constant = family.constant_columns(known)
+        constant = constant_columns(family, known)
         if (
-            family.add_unit_variance(known, constant) is known
+            add_unit_variance(family, known, constant) is known
         ):  # columns with a tied variance are constant only if all are
             constant = constant[:0]
     if len(constant) and len(constant) == known.n_columns:
@@ -214,7 +216,7 @@ def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tup
     integrates = read_estimate(estimate).integrates
     varying = varying_columns(known, constant)
     if integrates and (
-        isinstance(prior, PerColumn) or (is_pseudo_count(prior) and family.pseudo_count_prior(1.0, "bayes"))
+        isinstance(prior, PerColumn) or (is_pseudo_count(prior) and pseudo_count_prior(family, 1.0, "bayes"))
     ):
         return family.resolve_prior(prior, varying, "bayes").mode_matched(), constant
     resolved = family.resolve_prior(prior, varying, "map")

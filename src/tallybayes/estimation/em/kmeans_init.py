@@ -8,6 +8,7 @@ import numpy as np
 
 from tallybayes.families._shared.blocks import SparseRows, compressed, n_rows
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.em_support import distance_features
 
 _DIRECTIONS = 64  # columns of the random projection of sparse rows and of columns with more levels
 _LLOYD_STEPS = 20
@@ -44,8 +45,8 @@ class DistanceFeatures:
 
     def _numbers(self, cells: Any) -> tuple[np.ndarray | SparseRows, float | None]:
         """Return the cells on the family's scale, sparse if they have many columns, and their standard deviation."""
-        rows, unit = self.family.distance_features(
-            cells if isinstance(cells, SparseRows) else np.asarray(cells, dtype=float)
+        rows, unit = distance_features(
+            self.family, cells if isinstance(cells, SparseRows) else np.asarray(cells, dtype=float)
         )
         if isinstance(rows, SparseRows):
             return (rows if rows.n_columns > _DIRECTIONS else rows.dense()), unit

@@ -21,6 +21,7 @@ from tallybayes.estimation.em.kmeans_init import (
 from tallybayes.estimation.em.missing_cells import expected_moments
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, factor_cells
 from tallybayes.families._shared.blocks import Codes, SparseRows
+from tallybayes.families.protocols.em_support import columnwise_family
 from tallybayes.families.text import Text
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
@@ -100,7 +101,7 @@ class SoftCounter:
                 statistics.append(moments)
                 entropy += more_entropy
                 continue
-            family = family if scorers is not None else family.columnwise_family
+            family = family if scorers is not None else columnwise_family(family)
             statistics.append(family.collect(block, None, self.n_groups, responsibilities, like=self.like[number]))
         return statistics, entropy
 
@@ -214,7 +215,7 @@ def rows_with_missing(table: Table, factors: Iterable[Factor]) -> np.ndarray:
 
 def _ungrouped(factor: Factor) -> Factor:
     """Return the factor without its groups, in a family that skips missing cells."""
-    return Factor(factor.columns, (), factor.family.columnwise_family)
+    return Factor(factor.columns, (), columnwise_family(factor.family))
 
 
 def mean_and_covariance(scorer: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,16 +10,13 @@ import numpy as np
 from tallybayes.families._shared.blocks import Block
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, is_not_overridden
-
-_MEANT = ("collect", "maximum_likelihood", "unbiased", "parameters_from", "log_prob", "log_predictive")
+from tallybayes.families.family import Family
+from tallybayes.families.protocols import leave_one_out as closed_form
 
 
 def is_cellwise(family: Family, sparse: bool) -> bool:
     """Return whether leaving rows out needs arrays with as many elements as the rows have cells."""
-    return not family.low_memory_scoring and not (
-        sparse and is_not_overridden(family, "leave_one_out_log_prob", *_MEANT)
-    )
+    return not family.full_moments and not (sparse and closed_form.has_closed_form(family))
 
 
 def leave_one_out_log_prob(
@@ -55,15 +52,11 @@ def leave_one_out_log_prob(
     ndarray of shape (n, groups) if `Family.leave_one_out_changes_all_groups`, else (n, 1), of the row's own group
         NaN where the closed form is not precise enough; such rows are subtracted.
     """
-    terms = None
-    together = family.leave_one_out_changes_all_groups
+    together = closed_form.leave_one_out_changes_all_groups(family)
     counted = GroupStatistics(statistics, prior, read_estimate(estimate))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if is_not_overridden(family, "leave_one_out_log_prob", *_MEANT):
-            unit = np.ones(len(group))
-            terms = family.leave_one_out_log_prob(
-                counted, RemovedRows(block, group, unit if weight is None else weight, constant)
-            )
+        rows = RemovedRows(block, group, np.ones(len(group)) if weight is None else weight, constant)
+        terms = closed_form.leave_one_out_log_prob(family, counted, rows)
         if terms is None and (together or not family.columnwise):  # one group per row is impossible, or too large
             terms = np.full((len(group), statistics.given_shape[0] if together else 1), np.nan)
         if terms is not None:
@@ -90,10 +83,9 @@ def leave_one_out_tables(
         `Categorical`: log probabilities. `Bernoulli`: log p(1) and log p(0). `Gaussian`: mean, inverse spread, power
         and log norm of a factor ``"left_out"``. NaN in groups whose rows have to be subtracted.
     """
-    if not is_not_overridden(family, "leave_one_out_tables", *_MEANT):
-        return None
+    counted = GroupStatistics(statistics, prior, read_estimate(estimate))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return family.leave_one_out_tables(GroupStatistics(statistics, prior, read_estimate(estimate)), constant)
+        return closed_form.leave_one_out_tables(family, counted, constant)
 
 
 def _counted_out(family: Family, counted: GroupStatistics, block: Block, group: np.ndarray, weight: Any) -> np.ndarray:

@@ -19,9 +19,9 @@ from tallybayes.families._shared.log_prob_forms import (
     MultivariateTForm,
     NormalForm,
     StudentTForm,
-    form_of,
 )
 from tallybayes.families._shared.mahalanobis import missing_patterns
+from tallybayes.families.protocols.scoring_forms import form_of, log_jacobian, transform
 
 if TYPE_CHECKING:
     from tallybayes.data.table import Table
@@ -101,8 +101,8 @@ def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tupl
     for number, part in enumerate(plan.scored):
         if number in forms:
             rows = factor_cells(table, part.factor.columns, part.family, plan.domains[number], plan.unseen)
-            cells[number] = np.asarray(part.family.transform(part._varied(chunk_of(rows, slice(None)))), dtype=float)
-            base = part.family.log_jacobian(cells[number])
+            cells[number] = np.asarray(transform(part.family, part._varied(chunk_of(rows, slice(None)))), dtype=float)
+            base = log_jacobian(part.family, cells[number])
             joint += 0.0 if base is None else base[:, None]
         else:
             plan._add_terms(joint, table, number)

@@ -18,10 +18,18 @@ from tallybayes.families._shared.log_prob_forms import (
     NormalForm,
     StudentTForm,
     as_cells,
-    form_of,
 )
 from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.degenerate_estimates import (
+    add_unit_variance,
+    constant_columns,
+    first_degenerate_group,
+    is_undefined,
+    remove_unit_variance,
+)
+from tallybayes.families.protocols.display import column_contributions, named_parameters
+from tallybayes.families.protocols.scoring_forms import form_of
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 
@@ -61,7 +69,7 @@ class FactorScorer(NamedTuple):
     @property
     def display_parameters(self) -> Any:
         """The parameters for display: constant columns have variance zero."""
-        return self.family.remove_unit_variance(self.point, self.constant) if len(self.constant) else self.point
+        return remove_unit_variance(self.family, self.point, self.constant) if len(self.constant) else self.point
 
     @property
     def form(self) -> Form | None:
@@ -84,7 +92,7 @@ class FactorScorer(NamedTuple):
         """Return the contribution of every column to the log probability of each class: (n, classes, columns)."""
         if self.family.columnwise:
             return self.log_prob(rows)
-        return self.family.column_contributions(self.parameters, self._varied(rows), self.predictive)
+        return column_contributions(self.family, self.parameters, self._varied(rows), self.predictive)
 
     def _varied(self, rows: np.ndarray) -> np.ndarray:
         """Return rows in which the cells of constant columns are missing, so that they add zero."""
@@ -95,7 +103,7 @@ class FactorScorer(NamedTuple):
 
     def describe(self, column: int) -> dict[str, np.ndarray]:
         """Return the parameters of one column by name, a number for every class."""
-        return {name: part[:, column] for name, part in self.family.named_parameters(self.parameters).items()}
+        return {name: part[:, column] for name, part in named_parameters(self.family, self.parameters).items()}
 
 
 class ResolvedPrior(NamedTuple):
@@ -110,8 +118,8 @@ def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) ->
     constant = np.zeros(0, dtype=np.intp)
     family = factor.family
     if prior is None or isinstance(prior, str):  # these depend on the variance
-        constant = family.constant_columns(statistics)
-        statistics = family.add_unit_variance(statistics, constant)
+        constant = constant_columns(family, statistics)
+        statistics = add_unit_variance(family, statistics, constant)
     return ResolvedPrior(family.resolve_prior(prior, statistics, estimate), constant)
 
 
@@ -125,7 +133,7 @@ def make_factor_scorer(
 ) -> FactorScorer:
     """Return the scorer of one factor: its posterior or, with `plug_in` or a point estimate, its parameters."""
     family, (belief, constant) = factor.family, resolved
-    statistics = family.add_unit_variance(statistics, constant) if len(constant) else statistics
+    statistics = add_unit_variance(family, statistics, constant) if len(constant) else statistics
     if read_estimate(estimate).integrates and not plug_in:
         return FactorScorer(factor, belief.update(statistics), True, constant)
     return FactorScorer(factor, estimate_parameters(family, belief, statistics, estimate), False, constant)
@@ -133,7 +141,7 @@ def make_factor_scorer(
 
 def check_nonzero_variance(scored: FactorScorer, statistics: Any, groups: Sequence[Any]) -> None:
     """Raise EstimateError if a group has zero variance, and so no density, under maximum likelihood."""
-    lost = None if scored.predictive else scored.family.first_degenerate_group(scored.parameters, statistics)
+    lost = None if scored.predictive else first_degenerate_group(scored.family, scored.parameters, statistics)
     if lost is None:
         return
     group, column = lost
@@ -150,7 +158,7 @@ def undefined_parameters(scored: FactorScorer) -> list[tuple[int, Any]]:
     """Return the (class, column) pairs whose point estimate has no rows."""
     if scored.predictive:
         return []
-    lost = scored.family.is_undefined(scored.parameters)
+    lost = is_undefined(scored.family, scored.parameters)
     return [(int(code), scored.factor.column(int(place), lost.shape[-1])) for code, place in np.argwhere(lost)]
 
 

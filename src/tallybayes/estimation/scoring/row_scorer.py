@@ -23,6 +23,8 @@ from tallybayes.estimation.scoring.factor_scorer import (
 )
 from tallybayes.families._shared.blocks import Dense, SparseRows, cell, n_columns
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, LogTableForm, NormalForm, StudentTForm, as_cells
+from tallybayes.families.protocols.cell_checks import first_invalid_cell
+from tallybayes.families.protocols.scoring_forms import log_jacobian, transform
 from tallybayes.kernels.base_measure import log_base_csr
 from tallybayes.statistics.sufficient_statistics import take_or_zero
 from tallybayes.tally.domain import Domain
@@ -190,7 +192,7 @@ class RowScorer:
                     self._check_rows(number, block)
                 if part.family.transforms and form == "dense":
                     key = (part.factor.columns, part.family)
-                    block = table.cache[key] if key in table.cache else part.family.transform(block)
+                    block = table.cache[key] if key in table.cache else transform(part.family, block)
                     table.cache[key] = block
             numbers.append(number)
             blocks.append(block)
@@ -251,7 +253,7 @@ class RowScorer:
             return
         # Whitening rows needs no array of shape (rows, classes, columns), so an array is scored in one piece: NumPy's
         # threads then stay busy. An invalid cell shows in the result.
-        light = part.family.low_memory_scoring
+        light = part.family.full_moments
         step = chunk_rows((out.shape[1] + 1) * (4 if isinstance(rows, SparseRows) else 1), n_columns(rows))
         if light:
             step = max(table.n_rows, 1) if isinstance(rows, np.ndarray) and rows.dtype == np.float64 else 65536
@@ -298,7 +300,7 @@ class RowScorer:
         part = self.scored[number]
         if part.family.transforms:
             moved = chunk_of(_as_rows(block), slice(None))
-            return part.family.log_jacobian(np.delete(moved, part.constant, axis=1) if len(part.constant) else moved)
+            return log_jacobian(part.family, np.delete(moved, part.constant, axis=1) if len(part.constant) else moved)
         return _log_base(self.forms[number], block)
 
     def _bounded(self, found: Any, sparse: bool) -> Any:
@@ -417,7 +419,7 @@ def posterior_by_fold(
 
 def check_cells(part: FactorScorer, rows: np.ndarray | SparseRows, start: int = 0) -> None:
     """Raise DataError for cells that the family cannot have."""
-    wrong = part.family.first_invalid_cell(rows)
+    wrong = first_invalid_cell(part.family, rows)
     if wrong is not None:
         row, column = wrong
         name = part.factor.column(column, n_columns(rows))

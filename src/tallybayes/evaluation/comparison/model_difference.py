@@ -14,7 +14,7 @@ from scipy.special import rel_entr
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
-from tallybayes.families.family import family_kl_divergence
+from tallybayes.families.protocols.distribution_functions import kl_divergence
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.inspection.parameter_table import ParameterTable
@@ -278,7 +278,7 @@ class _FactorPair:
     @cached_property
     def nats(self) -> np.ndarray:
         """The divergence of every group, and of every column if they are independent."""
-        return family_kl_divergence(self.new.family, self.new_side.parameters, self.old_side.parameters)
+        return kl_divergence(self.new.family, self.new_side.parameters, self.old_side.parameters)
 
 
 def _column_difference(
@@ -347,7 +347,7 @@ def _word_divergence(pair: _FactorPair, old_rows: np.ndarray, new_rows: np.ndarr
     shared = [word for word in new_index if word in old_index]
     p = pair.new_side.parameters[..., [new_index[word] for word in shared]]
     q = pair.old_side.parameters[..., [old_index[word] for word in shared]]
-    return np.asarray(family_kl_divergence(new.family, p, q)).sum(axis=-1)
+    return np.asarray(kl_divergence(new.family, p, q)).sum(axis=-1)
 
 
 def _line_divergence(pair: _FactorPair, name: Any) -> np.ndarray:

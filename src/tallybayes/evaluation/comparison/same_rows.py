@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import StatisticsError
-from tallybayes.families.family import is_not_overridden
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.mixture.mixture_model import Mixture
@@ -138,7 +137,7 @@ def _summary(
         mean = statistics.mean
     else:
         mean = statistics.total / np.where(weight > 0, weight, 1.0)
-    known = family.sums_cells and is_not_overridden(family, "sums_cells", "collect")
+    known = family.sums_cells
     return weight, mean if known else None, std
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -134,6 +134,11 @@ def cell(block: Block, row: int, column: int) -> object:
     columns = block.columns if isinstance(block, Codes) else block
     value = columns[row, column] if isinstance(columns, np.ndarray) else columns[column][row]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def per_column(function: Callable[[np.ndarray], np.ndarray], columns: Dense) -> Dense:
+    """Apply an elementwise function to an array, or to every column of a list."""
+    return function(columns) if isinstance(columns, np.ndarray) else [function(column) for column in columns]
 
 
 def first_infinite_cell(rows: np.ndarray) -> tuple[int, int] | None:

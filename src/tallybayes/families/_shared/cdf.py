@@ -7,20 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.families.family import Family, is_not_overridden
+from tallybayes.families.family import Family
+from tallybayes.families.protocols.distribution_functions import cdf
 
 _MAX_BISECTIONS = 200  # more than the digits of a float
 
 
-def family_cdf(family: Family, parameters: Any, x: np.ndarray) -> np.ndarray:
-    """Return `Family.cdf`; by sampling if a subclass overrides `log_prob` or `sample` only."""
-    known = is_not_overridden(family, "cdf", "log_prob", "sample")
-    return family.cdf(parameters, x) if known else Family.cdf(family, parameters, x)
-
-
 def mixture_cdf(family: Family, parameters: Any, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return P(X ≤ x) of every cell, for row i in group g with probability ``weights[i, g]``: (n, columns)."""
-    return np.einsum("ng,ngc->nc", weights, family_cdf(family, parameters, x))
+    return np.einsum("ng,ngc->nc", weights, cdf(family, parameters, x))
 
 
 def mixture_quantile(family: Family, parameters: Any, weights: np.ndarray, level: float) -> np.ndarray:

@@ -56,9 +56,10 @@ class JointGaussian(ContinuousFamily):
     --------
     >>> import numpy as np
     >>> from tallybayes.families._shared.joint_gaussian import JointGaussian
+    >>> from tallybayes.families.protocols.distribution_functions import conditional_means
     >>> family, nan = JointGaussian(), np.nan
     >>> links = family.from_linear_models([([], (np.zeros((1, 0)), [0.0], [4.0])), ([0], ([[0.5]], [1.0], [1.0]))])
-    >>> family.conditional_means(links, np.array([[2.0, nan], [nan, 1.0], [nan, nan]]))[:, 0]
+    >>> conditional_means(family, links, np.array([[2.0, nan], [nan, 1.0], [nan, nan]]))[:, 0]
     array([[2., 2.],
            [0., 1.],
            [0., 1.]])
@@ -113,10 +114,6 @@ class JointGaussian(ContinuousFamily):
         """Return the covariance of all columns: (groups, columns, columns)."""
         return self.condition_on(parameters, np.zeros(0, dtype=np.intp)).covariance
 
-    def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """Return False for every finite cell."""
-        return np.zeros(np.shape(x), dtype=bool)
-
     def log_prob(self, parameters: JointGaussianParameters, x: np.ndarray) -> np.ndarray:
         """Return log p(observed cells of the row) in every group: (n, groups)."""
         mean = parameters.mean
@@ -149,17 +146,6 @@ class JointGaussian(ContinuousFamily):
         """Yield the conditional distribution and the row indices of every pattern of missing cells."""
         for known, index in missing_patterns(x, empty=True):
             yield self.condition_on(parameters, known), index
-
-    def conditional_means(self, parameters: JointGaussianParameters, x: np.ndarray) -> np.ndarray:
-        """Return E[x | observed cells of the row] in every group: (n, groups, columns)."""
-        mean = parameters.mean
-        out = np.repeat(np.asarray(x, dtype=float)[:, None], len(mean), axis=1)
-        for conditional, index in self.by_missing_pattern(parameters, x):
-            if len(conditional.others):
-                differences = x[np.ix_(index, conditional.known)][:, None] - mean[:, conditional.known]
-                values = mean[:, conditional.others] + np.einsum("gmo,ngo->ngm", conditional.slope, differences)
-                out[np.ix_(index, np.arange(len(mean)), conditional.others)] = values
-        return out
 
     def draw(
         self, parameters: JointGaussianParameters, x: np.ndarray, group: np.ndarray, rng: np.random.Generator

@@ -10,14 +10,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from tallybayes.distributions.log_gamma import log_choose, log_factorials
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families._shared.mahalanobis import whiten
-from tallybayes.families.family import Family, broadcast_over_groups, is_not_overridden
+from tallybayes.families.family import broadcast_over_groups
 from tallybayes.statistics.segments import Segments
 
 _CELLS = 1 << 19  # entries per chunk of rows, and terms per batch: about 64 MB in a dozen arrays
@@ -345,19 +344,6 @@ class PolyaUrnForm(CellSumForm):
 Form = (
     LogTableForm | LinearLogForm | NormalForm | StudentTForm | MultivariateNormalForm | MultivariateTForm | CellSumForm
 )
-
-
-def form_of(family: Family, parameters: Any, predictive: bool) -> Form | None:
-    """Return the form of a family's log probability or log predictive, or None.
-
-    A subclass that overrides `log_prob` has no form until it overrides the form as well.
-    """
-    hook, method = ("log_predictive_form", "log_predictive") if predictive else ("log_prob_form", "log_prob")
-    if not is_not_overridden(family, hook, method) or (
-        predictive and not isinstance(parameters, family.conjugate_prior)
-    ):
-        return None
-    return (family.log_predictive_form if predictive else family.log_prob_form)(parameters)
 
 
 def as_cells(form: Form | None) -> CellSumForm | None:

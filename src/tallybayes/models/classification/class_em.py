@@ -32,6 +32,7 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer, undefined_
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families._shared.empirical_prior import is_data_dependent
 from tallybayes.families.estimates import read_estimate
+from tallybayes.families.protocols.em_support import columnwise_statistics
 from tallybayes.models.classification.class_prior import log_class_prior
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.domain import Domain
@@ -251,7 +252,7 @@ class ClassEM:
 
     def _known(self, expected: ExpectedStatistics) -> ExpectedStatistics:
         pairs = zip(self.features, expected.statistics, strict=True)
-        return expected._replace(statistics=[factor.family.columnwise_statistics(s) for factor, s in pairs])
+        return expected._replace(statistics=[columnwise_statistics(factor.family, s) for factor, s in pairs])
 
     def _labeled_responsibilities(self, part: slice) -> np.ndarray:
         """Return the responsibilities of labeled rows: the row weight for its class; zeros for unlabeled rows."""

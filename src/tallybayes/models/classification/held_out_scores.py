@@ -23,6 +23,8 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer, ResolvedPr
 from tallybayes.estimation.scoring.leave_one_out_scorer import LeaveOneOutScorer
 from tallybayes.estimation.scoring.row_scorer import RowScorer, posterior_by_fold
 from tallybayes.families._shared.blocks import Codes, SparseRows
+from tallybayes.families.protocols.degenerate_estimates import add_unit_variance
+from tallybayes.families.protocols.leave_one_out import leave_one_out_changes_all_groups
 from tallybayes.models.classification.classifier_fit import class_factor
 from tallybayes.models.classification.held_out_rows import LabeledRows
 from tallybayes.models.inputs.features import free_name
@@ -262,7 +264,7 @@ def _counted_factors(model: Classifier) -> Iterator[tuple[FactorScorer, Any, Res
     for scored, (_, statistics), resolved in zip(
         fitted.checked_scorers, fitted.pairs, fitted.active_priors, strict=True
     ):
-        yield scored, scored.family.add_unit_variance(statistics, resolved.constant), resolved
+        yield scored, add_unit_variance(scored.family, statistics, resolved.constant), resolved
 
 
 def _step(model: Classifier, table: Table, n_classes: int) -> int:
@@ -275,7 +277,7 @@ def _step(model: Classifier, table: Table, n_classes: int) -> int:
         statistics: Any = model._selected_tally[scored.factor.columns]
         cells = statistics.table.shape[-1] if isinstance(statistics, Counts) else statistics.n_columns
         cells = cells * 8 if sparse else cells  # the statistics of every row, in several arrays
-        width = max(width, cells * (n_classes if scored.family.leave_one_out_changes_all_groups else 1))
+        width = max(width, cells * (n_classes if leave_one_out_changes_all_groups(scored.family) else 1))
     return min(chunk_rows(1, width), 65536)
 
 
@@ -299,7 +301,7 @@ def _joint_left_out(
         terms = leave_one_out_log_prob(
             scored.family, statistics, resolved.prior, model.estimate, cells, group, weight, resolved.constant
         )
-        if scored.family.leave_one_out_changes_all_groups:
+        if leave_one_out_changes_all_groups(scored.family):
             together += terms
         else:
             apart.append(scored)

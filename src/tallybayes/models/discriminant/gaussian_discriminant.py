@@ -276,7 +276,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         if (
             self._calibration is not None
             or scored.predictive
-            or not scored.family.low_memory_scoring
+            or not scored.family.full_moments
             or "groups" not in scored.family.tied_over
         ):
             return super().predict(X)

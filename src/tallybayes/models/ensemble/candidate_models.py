@@ -21,6 +21,7 @@ from tallybayes.estimation.calibration.temperature_scaling import (
 )
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.scoring_forms import transform
 from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant
 from tallybayes.models.ensemble.candidate_folds import Folds
 from tallybayes.models.ensemble.discriminant_by_fold import discriminant_scores
@@ -274,7 +275,7 @@ def _coding(columns: DiscretizedColumns, table: Table) -> Coding:
     sizes = []
     for name, family in columns.families.items():
         if family.bins:
-            codes.append(np.asarray(family.transform(numbers_of(table, name))))
+            codes.append(np.asarray(transform(family, numbers_of(table, name))))
             sizes.append(len(family.bins))
         else:
             encoded, (domain,) = table.levels([name], lambda _: False)

@@ -15,9 +15,9 @@ from tallybayes.errors import DataError
 from tallybayes.estimation.calibration.temperature_scaling import calibrated_proba, fit_temperature_scaling
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.family import out_of_support_cells
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
+from tallybayes.families.protocols.cell_checks import out_of_support_cells
 from tallybayes.models.ensemble.candidate_models import CandidateModel, CandidateModels
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, MemberSpec, TemperatureSpec
 from tallybayes.models.ensemble.feature_views import numbers_of

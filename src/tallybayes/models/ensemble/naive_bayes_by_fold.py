@@ -16,6 +16,8 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
+from tallybayes.families.protocols.degenerate_estimates import add_unit_variance, constant_columns
+from tallybayes.families.protocols.scoring_forms import log_predictive_form, transform
 from tallybayes.models.ensemble.candidate_folds import Folds
 from tallybayes.models.ensemble.feature_views import numbers_of
 from tallybayes.statistics.counts import Counts
@@ -64,7 +66,7 @@ class _Columns:
         elif family == Poisson():
             self.events.append(_ReadColumn(cells, 0, folds))
         elif family.bins:
-            self.levels.append(_ReadColumn(np.asarray(family.transform(cells)), len(family.bins), folds))
+            self.levels.append(_ReadColumn(np.asarray(transform(family, cells)), len(family.bins), folds))
         else:
             values, codes = np.unique(cells, return_inverse=True)  # NaN is sorted last
             n_values = int(np.searchsorted(values, np.nan))
@@ -172,9 +174,9 @@ def _students(read: list[_ReadColumn], folds: Folds) -> tuple[np.ndarray, ...]:
     """Return location, inverse scale, power and log norm of all Gaussian columns, (classes, folds, columns) each."""
     family = Gaussian()
     statistics = _collected(family, read, folds)
-    constant = family.constant_columns(statistics)
-    statistics = family.add_unit_variance(statistics, constant)
-    form: Any = family.log_predictive_form(family.resolve_prior(None, statistics, "bayes").update(statistics))  # type: ignore[arg-type]
+    constant = constant_columns(family, statistics)
+    statistics = add_unit_variance(family, statistics, constant)
+    form: Any = log_predictive_form(family, family.resolve_prior(None, statistics, "bayes").update(statistics))
     form = form.without_columns(constant) if len(constant) else form
     parts = (form.location, form.inverse_spread, form.power, form.log_norm)
     shape = (folds.n_classes, folds.n_folds + 1, len(read))

@@ -17,6 +17,8 @@ from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, undefined_parameters
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
+from tallybayes.families.family import take_groups
+from tallybayes.families.protocols.degenerate_estimates import add_unit_variance
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution, stationary_mle
 from tallybayes.models.hmm.hmm_parameters import (
     HMMParameters,
@@ -184,7 +186,7 @@ class EstimatedHMM:
             n_parts = self._n_parts
             position = (components.owner, components.number)
             for index in range(n_parts, len(parameters)):
-                parameters[index] = self.pairs[index][0].family.take(parameters[index], position)
+                parameters[index] = take_groups(parameters[index], position)
             weights = FactorScorer(self.pairs[n_parts - 1][0], parameters[n_parts - 1], False, NO_COLUMNS)
             parameters[n_parts - 1] = components.weights.reduce_parameters(weights).parameters
         return parameters
@@ -367,4 +369,4 @@ class EstimatedHMM:
             return self.fitted.posterior(number)
         prior, constant = self.fitted.resolved_priors[number]
         statistics = self._state_statistics[number - n_parts]
-        return prior.update(self._reduced_pairs[number][0].family.add_unit_variance(statistics, constant))
+        return prior.update(add_unit_variance(self._reduced_pairs[number][0].family, statistics, constant))

@@ -14,6 +14,7 @@ from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
 from tallybayes.families._shared.fixed_parameters import check_parameters
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import take_groups
 from tallybayes.models.hmm.factor_names import PARTS, emission_given, state_schema
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
 from tallybayes.models.hmm.mixture_emissions import StatedComponents, component_domain, read_components
@@ -150,7 +151,7 @@ def _scorers(
         position = (components.owner, components.number)
         for number in range(len(scorers) - n_emissions, len(scorers)):
             scorer = scorers[number]
-            scorers[number] = scorer._replace(parameters=scorer.family.take(scorer.parameters, position))
+            scorers[number] = scorer._replace(parameters=take_groups(scorer.parameters, position))
     return scorers
 
 

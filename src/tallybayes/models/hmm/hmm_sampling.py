@@ -14,6 +14,7 @@ from tallybayes.data.encoding import is_missing
 from tallybayes.data.indicator_columns import with_absences
 from tallybayes.estimation.factor_sampling import counts_to_text, expected_cells, sample_factor
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, factor_cells
+from tallybayes.families.protocols.distribution_functions import sampling_options
 from tallybayes.families.text import Text
 from tallybayes.kernels import hmm as kernels
 from tallybayes.models.hmm.inference.decoding import run_kernel
@@ -57,7 +58,7 @@ def _draw_steps(hmm: EstimatedHMM, path: np.ndarray, rng: np.random.Generator) -
     for scorer, domains, (factor, statistics) in zip(hmm.scored, hmm.domains, hmm.emissions, strict=True):
         family: Any = factor.family
         if family.order:  # the lags of the first time step are drawn from their distribution in the training data
-            mean, covariance = family.sampling_options(statistics)["inputs"]
+            mean, covariance = sampling_options(family, statistics)["inputs"]
             lags = rng.multivariate_normal(mean, covariance)
             columns[factor.columns[0]] = family.sample_steps(scorer.parameters, emitting, lags, rng)
             continue

@@ -17,7 +17,7 @@ from tallybayes.errors import DataError, EstimateError, LabelError, StatisticsEr
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.fixed_parameters import check_parameters
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.family import Family
+from tallybayes.families.family import Family, take_groups
 from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.models.inputs.parameter_input import read_groups, read_row
 from tallybayes.statistics.counts import Counts
@@ -150,7 +150,7 @@ class MixtureEmissions:
         """Return parameters of components with axes (states, components) if all states have the same number."""
         if not self.is_even:
             return parameters
-        return family.take(parameters, np.arange(len(self.owner)).reshape(self.exists.shape))
+        return take_groups(parameters, np.arange(len(self.owner)).reshape(self.exists.shape))
 
     def tied_components(self) -> np.ndarray | None:
         """Return the index of the emission of each component; None if no states are tied."""

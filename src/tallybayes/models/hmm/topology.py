@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from tallybayes.errors import DataError, short_repr
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
+from tallybayes.families.family import take_groups
 from tallybayes.models.hmm.mixture_emissions import MixtureEmissions
 from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.models.hmm.topology_input import TopologyOptions, read_allowed, read_tied, state_positions
@@ -152,7 +153,7 @@ class Topology:
         parts, emissions = self._split(scorers)
         if self.tied is not None:
             emissions = [
-                scorer._replace(parameters=scorer.family.take(scorer.point, self._firsts), predictive=False)
+                scorer._replace(parameters=take_groups(scorer.point, self._firsts), predictive=False)
                 for scorer in emissions
             ]
         return [table.reduce_parameters(scorer) for table, scorer in parts] + emissions
@@ -164,7 +165,7 @@ class Topology:
         expanded = [table.expand_parameters(scorer) for table, scorer in parts]
         for scorer in scorers[n_parts:]:
             if self.tied is not None:
-                scorer = scorer._replace(parameters=scorer.family.take(scorer.parameters, self.tied))
+                scorer = scorer._replace(parameters=take_groups(scorer.parameters, self.tied))
             expanded.append(scorer)
         return expanded
 
@@ -243,7 +244,7 @@ class Topology:
         if self.tied is None:
             return
         for scorer in scored:
-            shared = scorer.family.take(scorer.point, self._firsts[self.tied])
+            shared = take_groups(scorer.point, self._firsts[self.tied])
             for part, tied_part in zip(arrays_of(scorer.point), arrays_of(shared), strict=True):
                 axes = tuple(range(1, part.ndim))
                 different = np.flatnonzero(~np.isclose(part, tied_part, rtol=1e-9, equal_nan=True).all(axis=axes))

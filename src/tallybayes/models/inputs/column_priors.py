@@ -15,7 +15,13 @@ from tallybayes.distributions.parameter_distribution import ParameterDistributio
 from tallybayes.errors import PriorError, short_repr
 from tallybayes.families._shared.empirical_prior import default_group_prior
 from tallybayes.families.family import Family
-from tallybayes.families.prior_rules import PerColumn, check_pseudo_count, is_pseudo_count, no_levels_error
+from tallybayes.families.prior_rules import (
+    PerColumn,
+    check_pseudo_count,
+    is_pseudo_count,
+    no_levels_error,
+    pseudo_count_prior,
+)
 from tallybayes.tally.factor import Factor, Name
 
 PRIOR_WORDS = StringOptions(
@@ -185,4 +191,4 @@ def _serves(prior: Any, factor: Factor) -> bool:
 
 def _has_levels(factor: Factor) -> bool:
     """Return whether the factor has levels that a number of pseudo-counts applies to."""
-    return factor.family.pseudo_count_prior(1.0, "bayes") is not None
+    return pseudo_count_prior(factor.family, 1.0, "bayes") is not None

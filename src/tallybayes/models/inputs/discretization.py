@@ -18,6 +18,7 @@ from tallybayes.families._shared.bin_edges import mdl_edges, mdl_edges_by_fold, 
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.scoring_forms import transform
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.columns import columns_with_option, read_columns
 from tallybayes.models.inputs.family_selection import identifiers
@@ -166,7 +167,7 @@ def class_bins_by_fold(
 
 
 def _codes(family: Family, column: np.ndarray, name: Name) -> np.ndarray:
-    codes = np.asarray(family.transform(column))
+    codes = np.asarray(transform(family, column))
     if column.dtype.kind == "f" and (codes == len(family.bins)).any():
         _check_finite(column, name)
     return codes.astype(np.int16 if len(family.bins) < 2**15 else np.int64)

@@ -13,6 +13,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.protocols.cell_checks import out_of_support
 from tallybayes.families.text import Text
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.family_evidence import FamilySelectionRows, family_code_lengths
@@ -196,7 +197,7 @@ def _holds(family: Family, cells: np.ndarray) -> bool:
 
 def _outside(family: Family, cells: np.ndarray) -> np.ndarray | None:
     """Return the numbers that a family does not support; categories are integers."""
-    return cells != np.floor(cells) if family.cell_type == "codes" else family.out_of_support(cells)
+    return cells != np.floor(cells) if family.cell_type == "codes" else out_of_support(family, cells)
 
 
 def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None = None) -> dict[Name, str]:

@@ -15,7 +15,8 @@ from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError, LabelError, printable, short_repr
 from tallybayes.families._shared.blocks import SparseRows
-from tallybayes.families.family import Family, out_of_support_cells
+from tallybayes.families.family import Family
+from tallybayes.families.protocols.cell_checks import first_invalid_cell, out_of_support, out_of_support_cells
 from tallybayes.tally.domain import Domain, is_text
 from tallybayes.tally.factor import Name
 from tallybayes.warnings import InvalidValueWarning, warn
@@ -156,8 +157,8 @@ def _invalid_entries(family: Family, values: np.ndarray) -> np.ndarray | None:
     """
     if not family.accepts_missing or not values.size:
         return None
-    no_rule = family.out_of_support(np.zeros(0)) is None
-    if no_rule and (family.is_continuous or family.first_invalid_cell(np.atleast_2d(values.T).T) is None):
+    no_rule = out_of_support(family, np.zeros(0)) is None
+    if no_rule and (family.is_continuous or first_invalid_cell(family, np.atleast_2d(values.T).T) is None):
         return None
     step = max(1, _CHUNK // max(1, math.prod(values.shape[1:])))
     chunks = (values[start : start + step] for start in range(0, len(values), step))

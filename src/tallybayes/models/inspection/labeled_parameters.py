@@ -21,6 +21,8 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.conditional_linear_gaussian import weight_name
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.display import named_parameters
+from tallybayes.families.protocols.em_support import columnwise_family
 from tallybayes.messages import did_you_mean
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name
@@ -127,7 +129,7 @@ class LabeledFactor:
     @cached_property
     def _described(self) -> dict[str, np.ndarray]:
         """The parameters of all columns by name."""
-        named = self._named(self.family.named_parameters(self.point))
+        named = self._named(named_parameters(self.family, self.point))
         return {name: named[name] for name in self.only or named}
 
     def _named(self, parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -164,7 +166,7 @@ class LabeledFactor:
         """Return one end of the intervals of one column's named parameters; NaN without a marginal posterior."""
         parts = tuple(map(np.asarray, end)) if isinstance(end, tuple) else np.asarray(end)
         named = self._named(
-            self.family.columnwise_family.named_parameters(type(end)(*parts) if isinstance(end, tuple) else parts)
+            named_parameters(columnwise_family(self.family), type(end)(*parts) if isinstance(end, tuple) else parts)
         )
         size = tuple(map(len, self.groups))
         return np.stack(

@@ -18,6 +18,7 @@ from tallybayes.estimation.scoring.factor_scorer import (
     make_factor_scorer,
 )
 from tallybayes.families.gaussian import TiedGaussian
+from tallybayes.families.protocols.degenerate_estimates import constant_columns
 from tallybayes.models.classification.class_parameters import labeled_class_prior
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown
@@ -45,7 +46,7 @@ def _scored(model: Any) -> list[FactorScorer]:
     read = TiedGaussian()
     factor = model.tally_.factors[1]
     moments = model._moments().diagonal()
-    constant = ResolvedPrior(None, read.constant_columns(moments))
+    constant = ResolvedPrior(None, constant_columns(read, moments))
     return [make_factor_scorer(Factor(factor.columns, factor.given, read), moments, constant, "mle")]
 
 

@@ -12,6 +12,8 @@ from tallybayes._utils.memory import available_memory
 from tallybayes.errors import EstimateError, TooLargeError
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.joint_gaussian import JointGaussian
+from tallybayes.families.protocols.degenerate_estimates import mask_degenerate_groups
+from tallybayes.families.protocols.linear_nodes import as_linear_model
 from tallybayes.models.network.graph import Graph
 from tallybayes.tally.factor import Factor, Name
 
@@ -107,9 +109,9 @@ def joint_gaussian_of(
     constant_columns = []
     for column, node in enumerate(component.nodes):
         scorer = scorers[node]
-        point = scorer.point if scorer.predictive else scorer.family.mask_degenerate_groups(scorer.point)
+        point = scorer.point if scorer.predictive else mask_degenerate_groups(scorer.family, scorer.point)
         family: Any = scorer.family  # Gaussian or conditional linear Gaussian
-        slope, intercept, variance = family.as_line(point)
+        slope, intercept, variance = as_linear_model(family, point)
         if len(scorer.constant) or node in constant:
             constant_columns.append(column)
             variance = np.full_like(variance, _CONSTANT_VARIANCE * np.maximum(intercept**2, 1.0))

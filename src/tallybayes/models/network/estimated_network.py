@@ -19,6 +19,7 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.prior_rules import PriorRule
+from tallybayes.families.protocols.degenerate_estimates import constant_columns
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.network.bde_prior import BDe
@@ -201,7 +202,7 @@ class EstimatedNetwork:
         return {
             name
             for name, moments in marginals.items()
-            if np.any(moments.group_weights()) and len(Gaussian().constant_columns(moments))
+            if np.any(moments.group_weights()) and len(constant_columns(Gaussian(), moments))
         }
 
     def leaves_of(self, scorers: Mapping[Name, FactorScorer], constant: Collection[Name]) -> dict[Name, FactorScorer]:

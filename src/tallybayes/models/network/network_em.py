@@ -17,6 +17,7 @@ from tallybayes.estimation.em.soft_counts import SoftCounter, check_same_vocabul
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, chunk_of, factor_cells
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import LevelProbabilities
+from tallybayes.families.family import take_groups
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.network.e_step_continuous import (
     IncompleteContinuousRows,
@@ -254,7 +255,7 @@ class _NetworkEM:
             point: Any = LevelProbabilities(array, Segments([array.shape[-1]]))
         else:
             same = all(domains[name].levels == initial_domains[name].levels for name in names)
-            point = scorer.point if same else factor.family.take(scorer.point, array.ravel())
+            point = scorer.point if same else take_groups(scorer.point, array.ravel())
         return FactorScorer(factor, point, False, NO_COLUMNS)
 
     def _with_guessed_nodes(self) -> Table:

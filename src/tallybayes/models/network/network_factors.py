@@ -17,6 +17,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.protocols.linear_nodes import family_given_continuous_parents
 from tallybayes.models.inputs.columns import read_family
 from tallybayes.models.inputs.family_evidence import MOST_LEVELS
 from tallybayes.models.network.estimated_network import EstimatedNode, is_linear, nodes_of, parents_in
@@ -80,7 +81,7 @@ def node_families(graph: Graph, columns: Columns, table: Table) -> dict[Name, Fa
                 is_block = table.is_block(node) or table.is_block(child)
                 _check_continuous_edge(node, families[node], child, family, is_block)
     for node in graph.nodes:
-        conditional = families[node].family_given_continuous_parents
+        conditional = family_given_continuous_parents(families[node])
         if conditional is not None:
             if not all(has_levels(families[parent]) for parent in graph.parents[node]):
                 families[node] = conditional
@@ -105,7 +106,7 @@ def _check_continuous_edge(parent: Name, above: Family, child: Name, below: Fami
             f"    Discretize {parent!r} with tb.Binned(...), or reverse the edge."
         )
     for node, family in ((parent, above), (child, below)):
-        if is_block or family.present_family is not None or family.family_given_continuous_parents is None:
+        if is_block or family.present_family is not None or family_given_continuous_parents(family) is None:
             what = "a block of several columns" if is_block else f"{family!r}"
             raise DataError(
                 f"node {node!r} is {what}, and there is an edge from {parent!r} to {child!r}; expected tb.Gaussian() "
@@ -147,7 +148,7 @@ def check_structure(graph: Graph, tally: Tally) -> None:
                     f"the parent {name!r} is {families[name]!r} in this tally; expected a discrete node."
                 )
         for name in factor.columns if is_linear(factor) else ():
-            if families[name].family_given_continuous_parents is None:
+            if family_given_continuous_parents(families[name]) is None:
                 raise StatisticsError(
                     f"{name!r} is {families[name]!r} in this tally, together with {factor.family!r} of "
                     f"{factor.columns}; expected tb.Gaussian() or tb.LinearGaussian()."
@@ -188,7 +189,7 @@ def _reordered(name: Name, node: EstimatedNode, factor: Factor, parents: tuple[N
         return Factor(name, given, factor.family), statistics
     columns = (*(parent for parent in parents if parent in node.inputs), name)
     statistics = statistics.columns(np.array([factor.columns.index(column) for column in columns]))
-    return Factor(columns, given, factor.family.family_given_continuous_parents or factor.family), statistics
+    return Factor(columns, given, family_given_continuous_parents(factor.family) or factor.family), statistics
 
 
 def check_sizes(factors: Iterable[Factor], sizes: Mapping[Name, int]) -> None:

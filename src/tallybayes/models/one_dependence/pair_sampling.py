@@ -10,6 +10,7 @@ from scipy.special import softmax
 from tallybayes.data.table import Table
 from tallybayes.estimation.factor_sampling import MissingCellPrediction
 from tallybayes.families.binned import Binned
+from tallybayes.families.protocols.counting import sql_group_value
 from tallybayes.models.one_dependence.estimated_pairs import EstimatedPairs
 from tallybayes.models.one_dependence.pair_counts import discretize
 from tallybayes.models.one_dependence.pair_scorer import PairScorer
@@ -79,7 +80,7 @@ def predict_missing(
             log_p[:, out] = np.logaddexp.reduce(scorer.joint_of(candidate), axis=1)
         level_proba = softmax(log_p, axis=1) if levels else log_p
         if family.bins:
-            midpoints = (family.present_family or family).sql_group_value(np.arange(len(levels)))
+            midpoints = sql_group_value(family.present_family or family, np.arange(len(levels)))
             mean = midpoints[level_proba.argmax(axis=1)] if how == "mode" else level_proba @ midpoints
             predictions[name] = MissingCellPrediction(rows, np.ones((len(rows), 1)), means=mean[:, None])
         else:

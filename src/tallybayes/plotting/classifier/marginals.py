@@ -9,6 +9,8 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, chunk_rows
+from tallybayes.families.protocols.counting import sql_group_value
+from tallybayes.families.protocols.display import plot_grid, plot_scale
 
 if TYPE_CHECKING:
     from tallybayes.data.table import Table
@@ -64,7 +66,7 @@ def columns_in(model: ClassConditionalModel) -> list[PlotColumn]:
                 columns.append(PlotColumn(model._display_name(key), key, scored, position, ()))
                 continue
             bins = model._display_family(factor, key)
-            middles = bins.sql_group_value(np.arange(len(bins.bins))) if bins.bins else None
+            middles = sql_group_value(bins, np.arange(len(bins.bins))) if bins.bins else None
             levels = bins.bins or model._level_domains(scored)[position].levels
             columns.append(PlotColumn(key, key, scored, position, levels, middles))
     return columns
@@ -104,7 +106,7 @@ def marginal(column: PlotColumn) -> Marginal:
         return Marginal(column.name, np.arange(len(column.levels)), column.levels, density, False, "linear", False)
     grid = _grid_of(column)
     density = np.exp(next(_log_densities(scored, [column], grid[:, None]))[..., 0])
-    return Marginal(column.name, grid, column.levels, density, family.is_continuous, family.scale, constant)
+    return Marginal(column.name, grid, column.levels, density, family.is_continuous, plot_scale(family), constant)
 
 
 def column_information(log_prior: np.ndarray, columns: list[PlotColumn]) -> np.ndarray:
@@ -164,7 +166,7 @@ def _grid_of(column: PlotColumn) -> np.ndarray:
     scored = column.scored
     position = column.position
     if scored.family.columnwise:
-        return np.asarray(scored.family.plot_grid(scored.parameters, position))
+        return np.asarray(plot_grid(scored.family, scored.parameters, position))
     mean = np.asarray(scored.point[0])[:, position]
     half_width = 4 * np.sqrt(covariances(scored)[:, position, position])
     return np.linspace((mean - half_width).min(), (mean + half_width).max(), 400)
@@ -172,7 +174,7 @@ def _grid_of(column: PlotColumn) -> np.ndarray:
 
 def has_ellipse(scored: FactorScorer) -> bool:
     """Return whether a factor has means and covariances on the linear scale."""
-    return scored.family.scale == "linear" and "mean" in getattr(scored.point, "_fields", ())
+    return plot_scale(scored.family) == "linear" and "mean" in getattr(scored.point, "_fields", ())
 
 
 def covariances(scored: FactorScorer) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from tallybayes.estimation.scoring.factor_scorer import chunk_rows
+from tallybayes.families.protocols.display import plot_grid, plot_scale
 from tallybayes.plotting.classifier.marginals import PlotColumn, covariances, has_ellipse
 from tallybayes.plotting.style import (
     GroupStyle,
@@ -86,11 +87,11 @@ def side_of(column: PlotColumn) -> Side:
         low = float(np.nanmin(mean - half_width))
         high = float(np.nanmax(mean + half_width))
     else:
-        grid = family.plot_grid(scored.parameters, position)
+        grid = plot_grid(family, scored.parameters, position)
         low = float(grid.min())
         high = float(grid.max())
     return Side(
-        column.name, column.key, column.levels, column.middles, family.scale, not family.is_continuous, low, high
+        column.name, column.key, column.levels, column.middles, plot_scale(family), not family.is_continuous, low, high
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.families.protocols.display import named_parameters
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.plotting.classifier.groups import groups_of
 from tallybayes.plotting.plot import Plot
@@ -43,7 +44,7 @@ def plot_words(model: ClassConditionalModel, column: Name | None = None, most: i
     """
     factor = _word_factor(model, column)
     probability = np.reshape(
-        next(iter(factor.family.named_parameters(factor.point).values())), (len(model.classes_), -1)
+        next(iter(named_parameters(factor.family, factor.point).values())), (len(model.classes_), -1)
     )
     groups = groups_of(model)
     classes = groups.labels

@@ -78,7 +78,7 @@ class TestRuler:
 
     def test_a_family_made_from_yes_no_that_counts_numbers_is_measured_as_numbers(self):
         class Geometric(tb.Bernoulli):
-            expects = "a whole number of at least 0 (or missing)"
+            is_binary = False
 
             def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
                 raise NotImplementedError

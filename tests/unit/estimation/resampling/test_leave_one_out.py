@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import tallybayes as tb
 from tallybayes.estimation.resampling.leave_one_out import is_cellwise
-from tallybayes.families.family import is_not_overridden
+from tallybayes.families.protocols.leave_one_out import has_closed_form, leave_one_out_log_prob
 
 Y = np.arange(30) % 3
 RNG = np.random.default_rng(0)
@@ -64,10 +64,11 @@ def test_a_family_that_scores_otherwise_is_not_left_out_as_its_parent(parent, fo
 @pytest.mark.parametrize("parent", FAMILIES, ids=lambda parent: parent.__name__)
 def test_a_family_that_only_has_another_name_is_left_out_as_its_parent(parent):
     family, rows = type("Own", (parent,), {"allowed_values": "anything"})(), ROWS[FAMILIES[parent]]
-    assert is_not_overridden(family, "leave_one_out_log_prob", "collect", "log_prob")
-    assert is_cellwise(family, sparse=True) == is_cellwise(parent(), sparse=True)
+    assert has_closed_form(parent())
+    assert not has_closed_form(family)
+    assert is_cellwise(family, sparse=True) != parent.full_moments
     found, expected = (tb.leave_one_out(tb.NaiveBayes(one), rows, Y) for one in (family, parent()))
-    np.testing.assert_array_equal(found.log_proba, expected.log_proba)
+    np.testing.assert_allclose(found.log_proba, expected.log_proba, rtol=1e-9, atol=1e-12)
 
 
 def test_a_family_may_say_its_own():
@@ -75,8 +76,9 @@ def test_a_family_may_say_its_own():
         def log_prob(self, parameters, x):
             return super().log_prob(parameters, x)
 
-        def leave_one_out_log_prob(self, counted, rows):
-            return np.full((len(rows.group), 1), np.log(0.25))
+    @leave_one_out_log_prob.register(Louder)
+    def _(family, counted, rows):
+        return np.full((len(rows.group), 1), np.log(0.25))
 
     found = tb.leave_one_out(tb.NaiveBayes(Louder(), class_prior="uniform"), ROWS["counts"], Y)
     other = tb.NaiveBayes(tb.Poisson(), class_prior="uniform").fit(ROWS["counts"], Y)

@@ -11,9 +11,9 @@ from scipy import stats
 import tallybayes as tb
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
-from tallybayes.families._shared.cdf import family_cdf, mixture_cdf, mixture_quantile
+from tallybayes.families._shared.cdf import mixture_cdf, mixture_quantile
 from tallybayes.families.categorical import LevelProbabilities
-from tallybayes.families.family import Family
+from tallybayes.families.protocols.distribution_functions import cdf
 from tallybayes.statistics.segments import Segments
 
 MEAN, VARIANCE = np.array([[0.0, 5.0], [2.0, -1.0]]), np.array([[1.0, 4.0], [0.25, 9.0]])
@@ -40,12 +40,12 @@ X = np.array([[-1.0, -2.5], [0.0, 0.0], [0.5, 1.0], [1.0, 0.3], [2.0, 6.5], [7.0
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_the_distribution_function(name):
     family, parameters, reference = CASES[name]
-    np.testing.assert_allclose(family_cdf(family, parameters, X), reference.cdf(X[:, None, :]), atol=1e-14)
+    np.testing.assert_allclose(cdf(family, parameters, X), reference.cdf(X[:, None, :]), atol=1e-14)
 
 
 def test_of_bins_it_rises_within_them():
     family, parameters = tb.Binned(EDGES), LevelProbabilities(SHARES, Segments([3, 3]))
-    found = family_cdf(family, parameters, np.array([[-1.0, -1.0], [0.5, 0.5], [2.0, 1.0], [6.0, 4.5], [9.0, 9.0]]))
+    found = cdf(family, parameters, np.array([[-1.0, -1.0], [0.5, 0.5], [2.0, 1.0], [6.0, 4.5], [9.0, 9.0]]))
     np.testing.assert_allclose(found[:, 0, 0], [0, 0.1, 0.35, 1, 1])
     np.testing.assert_allclose(found[:, 1, 1], [0, 0.125, 0.25, 0.875, 1])
 
@@ -76,7 +76,7 @@ class Coarse(tb.Poisson):
 
 def test_a_family_that_draws_anew_is_drawn():
     family, rate = Coarse(), np.array([[4.0], [9.0]])
-    found = family_cdf(family, rate, np.array([[3.0], [6.0]]))
+    found = cdf(family, rate, np.array([[3.0], [6.0]]))
     expected = stats.poisson(rate / 2).cdf(np.array([[1.0], [3.0]])[:, None, :])
     assert np.abs(found - expected).max() < 4 * np.sqrt(0.25 / 4096)
-    assert Family.cdf(family, rate, np.zeros((0, 1))).shape == (0, 2, 1)
+    assert cdf(family, rate, np.zeros((0, 1))).shape == (0, 2, 1)

@@ -6,6 +6,7 @@ from scipy import stats
 
 import tallybayes as tb
 from tallybayes.families._shared.density_terms import density_terms, is_joint, word_terms
+from tallybayes.families.protocols.scoring_forms import log_predictive_form, log_prob_form
 
 ROWS = np.random.default_rng(0).normal(size=(30, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 2.0]])
 FAMILY = tb.MultivariateGaussian()
@@ -16,7 +17,7 @@ COUNTED = FAMILY.collect(ROWS, np.repeat([0, 1], 15), 2)
 def test_a_normal_by_its_quadratic_form(row):
     point = FAMILY.maximum_likelihood(COUNTED)
     row, known = np.array(row), ~np.isnan(row)
-    found = density_terms(FAMILY.log_prob_form(point), row)
+    found = density_terms(log_prob_form(FAMILY, point), row)
     assert found.note == f"N(x | μ, Σ) by its quadratic form, {known.sum()} columns together"
     np.testing.assert_array_equal(found.means, point.mean)
     norm, square = found.parts.values()
@@ -30,7 +31,7 @@ def test_a_normal_by_its_quadratic_form(row):
 def test_a_t_by_its_quadratic_form():
     posterior = FAMILY.default_prior(COUNTED, "bayes").update(COUNTED)
     row = np.array([1.0, 2.0, 3.0])
-    found = density_terms(FAMILY.log_predictive_form(posterior), row)
+    found = density_terms(log_predictive_form(FAMILY, posterior), row)
     norm, q, degrees, bent = found.parts.values()
     assert found.note.startswith("Student's t by its quadratic form, 3 columns together")
     np.testing.assert_allclose(norm + bent, FAMILY.log_predictive(posterior, row[None])[0], rtol=1e-12)
@@ -44,18 +45,18 @@ def test_a_t_by_its_quadratic_form():
 
 
 def test_nothing_known():
-    found = density_terms(FAMILY.log_prob_form(FAMILY.maximum_likelihood(COUNTED)), np.full(3, np.nan))
+    found = density_terms(log_prob_form(FAMILY, FAMILY.maximum_likelihood(COUNTED)), np.full(3, np.nan))
     assert (found.note, found.parts) == ("no observed cells", {})
 
 
 def test_words_that_make_themselves_likelier():
     family, rows = tb.DirichletMultinomial(), np.array([[3.0, 0.0, 1.0], [0.0, 2.0, 2.0]])
     posterior = tb.Dirichlet([1.0, 2.0, 3.0]).update(family.collect(rows))
-    form = family.log_predictive_form(posterior)
+    form = log_predictive_form(family, posterior)
     found = word_terms(form, rows[0])
     total = found.terms.sum(axis=-1) + found.of_sum
     expected = stats.dirichlet_multinomial.logpmf(rows[0], np.ravel(posterior.concentration), 4)
     assert np.ravel(total)[0] == pytest.approx(expected)
-    assert word_terms(tb.Poisson().log_prob_form(np.ones((1, 2))), np.array([1.0, 2.0])) is None
-    assert is_joint(FAMILY.log_prob_form(FAMILY.maximum_likelihood(COUNTED)))
-    assert not is_joint(tb.Poisson().log_prob_form(np.ones((1, 2))))
+    assert word_terms(log_prob_form(tb.Poisson(), np.ones((1, 2))), np.array([1.0, 2.0])) is None
+    assert is_joint(log_prob_form(FAMILY, FAMILY.maximum_likelihood(COUNTED)))
+    assert not is_joint(log_prob_form(tb.Poisson(), np.ones((1, 2))))

@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from tallybayes.families._shared.joint_gaussian import JointGaussian
+from tallybayes.families.protocols.cell_checks import out_of_support
+from tallybayes.families.protocols.distribution_functions import conditional_means
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def test_every_pattern_of_missing_cells(linked):
     rows = rng.normal(size=(16, 4))
     for number, row in enumerate(rows):
         row[[bool(number >> k & 1) for k in range(4)]] = np.nan
-    logs, means = family.log_prob(links, rows), family.conditional_means(links, rows)
+    logs, means = family.log_prob(links, rows), conditional_means(family, links, rows)
     for row, log, filled in zip(rows, logs, means, strict=True):
         o, m = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
         for g in range(2):
@@ -55,7 +57,7 @@ def test_columns_that_are_set_follow_nothing(linked):
     changed = family.intervene(links, [1], [5.0])
     known = np.array([[np.nan, 5.0, np.nan, np.nan]])
     np.testing.assert_allclose(family.log_prob(changed, known), 0.0, atol=1e-12)
-    filled = family.conditional_means(changed, known)[0]
+    filled = conditional_means(family, changed, known)[0]
     np.testing.assert_allclose(filled[:, 0], links.mean[:, 0], atol=1e-12)  # what comes before is as it was
     lines = -links.root / np.diagonal(links.root, axis1=-2, axis2=-1)[..., None]
     for g in range(2):
@@ -80,7 +82,7 @@ def test_draws_given_some_cells(linked):
     assert (drawn[:, 1] == 1.0).all()
     told = family.condition_on(links, np.array([1]))
     np.testing.assert_allclose(np.cov(drawn[:, [0, 2, 3]].T), told.covariance[1], atol=0.15)
-    np.testing.assert_allclose(drawn.mean(axis=0), family.conditional_means(links, cells[:1])[0, 1], atol=0.1)
+    np.testing.assert_allclose(drawn.mean(axis=0), conditional_means(family, links, cells[:1])[0, 1], atol=0.1)
 
 
 def test_draws_are_those_of_every_group(linked):
@@ -90,7 +92,7 @@ def test_draws_are_those_of_every_group(linked):
     group = np.repeat([0, 1], 12_000)
     drawn = family.draw(links, cells, group, rng)
     np.testing.assert_array_equal(drawn[~np.isnan(cells)], cells[~np.isnan(cells)])
-    means = family.conditional_means(links, cells[:3])
+    means = conditional_means(family, links, cells[:3])
     for g in range(2):
         for kind, known in enumerate(([1], [3])):
             rows = drawn[group == g][kind::3]
@@ -122,12 +124,12 @@ def test_several_columns_set_at_once(linked):
     changed = family.intervene(links, [0, 2], [-1.0, 4.0])
     known = np.array([[-1.0, np.nan, 4.0, np.nan]])
     np.testing.assert_allclose(family.log_prob(changed, known), 0.0, atol=1e-12)
-    filled = family.conditional_means(changed, known)[0]
+    filled = conditional_means(family, changed, known)[0]
     lines = -links.root / np.diagonal(links.root, axis1=-2, axis2=-1)[..., None]
     for g in range(2):
         for place in (1, 3):
             level = links.mean[g, place] - lines[g, place, :place] @ links.mean[g, :place]
             assert filled[g, place] == pytest.approx(level + lines[g, place, :place] @ filled[g, :place])
-    np.testing.assert_array_equal(family.out_of_support(known), np.zeros((1, 4), dtype=bool))
+    np.testing.assert_array_equal(out_of_support(family, known), np.zeros((1, 4), dtype=bool))
     assert family.mean(links) is links.mean
     assert not family.columnwise

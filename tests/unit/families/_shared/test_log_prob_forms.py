@@ -20,7 +20,13 @@ from tallybayes.families._shared.log_prob_forms import (
     NormalForm,
     StudentTForm,
     as_cells,
+)
+from tallybayes.families.protocols.scoring_forms import (
     form_of,
+    log_jacobian,
+    log_predictive_form,
+    log_prob_form,
+    transform,
 )
 from tallybayes.statistics.segments import Segments
 from tests.unit.families.family_cases import CASES
@@ -116,9 +122,9 @@ def test_a_form_of_transformed_cells_says_what_the_family_says(name, predictive,
         parameters = family.resolve_prior(None, statistics, "bayes").update(statistics)
     rows = rows.copy()
     rows[0, 1] = np.nan
-    moved = family.transform(rows if columns == "array" else list(rows.T))
+    moved = transform(family, rows if columns == "array" else list(rows.T))
     moved = np.asarray(moved) if columns == "array" else np.stack(moved, axis=-1)
-    form, base = form_of(family, parameters, predictive), family.log_jacobian(moved)
+    form, base = form_of(family, parameters, predictive), log_jacobian(family, moved)
     found = form.evaluate(moved).sum(axis=-1) + (0.0 if base is None else base[:, None])
     np.testing.assert_allclose(found, truth(family, parameters, rows, predictive), rtol=1e-12)
 
@@ -154,7 +160,7 @@ def test_missing_cells_and_silent_columns_add_nothing(name):
 
 
 def test_certain_values_are_not_lost():
-    form = tb.Bernoulli().log_prob_form(np.array([[1.0, 0.0], [0.5, 0.5]]))
+    form = log_prob_form(tb.Bernoulli(), np.array([[1.0, 0.0], [0.5, 0.5]]))
     found = form.evaluate(np.array([[1, 0], [0, 1]])).sum(axis=-1)
     np.testing.assert_allclose(found, [[0.0, 2 * np.log(0.5)], [-np.inf, 2 * np.log(0.5)]])
     np.testing.assert_allclose(form.cells.score(compressed(np.array([[1, 0], [0, 1]]))), found)
@@ -181,11 +187,11 @@ def test_a_family_that_scores_otherwise_has_no_form_until_it_says_so():
 
 
 SPARSE_FORMS = {
-    "bernoulli": tb.Bernoulli().log_prob_form(np.array([[0.2, 0.5, 0.9, 0.4], [0.7, 0.1, 0.3, 0.6]])).cells,
-    "poisson": tb.Poisson().log_prob_form(np.array([[0.2, 1.5, 3.0, 0.4], [2.0, 0.1, 0.3, 1.0]])).cells,
-    "events": tb.Poisson().log_predictive_form(tb.Gamma(np.array([[1.5, 2.0, 0.3, 1.0], [4.0, 1.0, 2.0, 0.5]]), 2.0)),
-    "urn": tb.DirichletMultinomial().log_predictive_form(
-        tb.Dirichlet(np.array([[1.0, 2.0, 0.5, 1.0], [3.0, 1.0, 1, 4]]))
+    "bernoulli": log_prob_form(tb.Bernoulli(), np.array([[0.2, 0.5, 0.9, 0.4], [0.7, 0.1, 0.3, 0.6]])).cells,
+    "poisson": log_prob_form(tb.Poisson(), np.array([[0.2, 1.5, 3.0, 0.4], [2.0, 0.1, 0.3, 1.0]])).cells,
+    "events": log_predictive_form(tb.Poisson(), tb.Gamma(np.array([[1.5, 2.0, 0.3, 1.0], [4.0, 1.0, 2.0, 0.5]]), 2.0)),
+    "urn": log_predictive_form(
+        tb.DirichletMultinomial(), tb.Dirichlet(np.array([[1.0, 2.0, 0.5, 1.0], [3.0, 1.0, 1, 4]]))
     ),
 }
 FEW = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]])
@@ -208,7 +214,7 @@ def test_gaps_of_cells_add_up_to_that_of_the_row(name):
 def test_gaps_are_those_of_every_column():
     rate, row = np.array([[0.2, 1.5, 3.0], [2.0, 0.1, 0.3]]), np.array([2.0, 0.0, 1.0])
     cells = tb.Poisson().log_prob(rate, row[None])[0]
-    form = tb.Poisson().log_prob_form(rate).cells
+    form = log_prob_form(tb.Poisson(), rate).cells
     np.testing.assert_allclose(form.gap(one_row(row), 0, 1), cells[0] - cells[1], atol=1e-14)
     holed = np.array([np.nan, 0.0, 1.0])
     wanted = np.where(np.isnan(holed), 0.0, cells[0] - cells[1])
@@ -227,21 +233,21 @@ def test_gaps_are_those_of_every_column():
 
 
 def test_a_certain_cell_has_a_gap_without_an_end():
-    form = tb.Bernoulli().log_prob_form(np.array([[1.0, 0.5], [0.5, 0.5]])).cells
+    form = log_prob_form(tb.Bernoulli(), np.array([[1.0, 0.5], [0.5, 0.5]])).cells
     assert form.gap(one_row([0.0, 1.0]), 0, 1).tolist() == [-np.inf, 0.0]
     np.testing.assert_allclose(form.gap(one_row([1.0, 1.0]), 0, 1), [np.log(2), 0.0])
 
 
 def test_groups_of_several_axes_and_rows_that_are_absent():
     rate = np.array([[[0.2, 1.5], [3.0, 0.4]], [[2.0, 0.1], [0.3, 1.0]], [[1.0, 1.0], [5.0, 0.2]]])
-    form, rows = tb.Poisson().log_prob_form(rate).cells, np.array([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0]])
+    form, rows = log_prob_form(tb.Poisson(), rate).cells, np.array([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0]])
     expected = tb.Poisson().log_prob(rate, rows).sum(axis=-1)
     found = form.score(compressed(rows))
     assert found.shape == (3, 3, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     absent = compressed(rows)._replace(missing_rows=np.array([False, False, True]))
     np.testing.assert_allclose(form.score(absent), np.where(np.arange(3)[:, None, None] == 2, 0.0, expected))
-    urn = tb.DirichletMultinomial().log_predictive_form(tb.Dirichlet(rate))
+    urn = log_predictive_form(tb.DirichletMultinomial(), tb.Dirichlet(rate))
     np.testing.assert_allclose(
         urn.score(compressed(rows)), tb.DirichletMultinomial().log_predictive(tb.Dirichlet(rate), rows), atol=1e-12
     )
@@ -296,10 +302,10 @@ def test_different_cells_are_found_where_they_are_counts(values, n_different):
 
 
 def test_a_missing_cell_takes_an_impossible_zero_away():
-    form = tb.Bernoulli().log_prob_form(np.array([[1.0, 0.5], [0.25, 0.5]])).cells
+    form = log_prob_form(tb.Bernoulli(), np.array([[1.0, 0.5], [0.25, 0.5]])).cells
     found = form.score(one_row([np.nan, 1.0]))[0]
     np.testing.assert_allclose(found, np.log([0.5, 0.5]))
-    unknown = tb.Bernoulli().log_prob_form(np.array([[np.nan, 0.5], [0.25, 0.5]])).cells
+    unknown = log_prob_form(tb.Bernoulli(), np.array([[np.nan, 0.5], [0.25, 0.5]])).cells
     assert np.isnan(unknown.score(one_row([0.0, 1.0]))[0]).tolist() == [True, False]
     assert np.isnan(unknown.score(one_row([1.0, 1.0]))[0]).tolist() == [True, False]
 
@@ -338,10 +344,10 @@ def test_silent_columns_of_whole_rows_stand_apart_from_the_others(name):
 
 
 def test_only_sums_over_cells_score_sparse_rows():
-    linear = tb.Poisson().log_prob_form(np.array([[1.0]]))
+    linear = log_prob_form(tb.Poisson(), np.array([[1.0]]))
     assert as_cells(linear) is linear.cells
     assert as_cells(SPARSE_FORMS["urn"]) is SPARSE_FORMS["urn"]
     assert (
-        as_cells(tb.Gaussian().log_prob_form(CASES["gaussian"].family.maximum_likelihood(tb.Moments.of(FEW)))) is None
+        as_cells(log_prob_form(tb.Gaussian(), CASES["gaussian"].family.maximum_likelihood(tb.Moments.of(FEW)))) is None
     )
     assert as_cells(None) is None

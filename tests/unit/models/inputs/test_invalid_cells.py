@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 import tallybayes as tb
-from tallybayes.families.family import out_of_support_cells
+from tallybayes.families.protocols.cell_checks import first_invalid_cell, out_of_support_cells
 from tallybayes.warnings import InvalidValueWarning
 
 RNG = np.random.default_rng(0)
@@ -162,6 +162,8 @@ def test_a_family_of_your_own_is_asked_cell_by_cell():
     class Failures(tb.Bernoulli):
         """Counts failures, so that more than 1 is no mistake."""
 
+        is_binary = False
+
         def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
             return tb.Poisson().collect(block, group, n_groups, weight)
 
@@ -177,7 +179,7 @@ def test_a_family_of_your_own_is_asked_cell_by_cell():
 )
 def test_what_a_family_says_is_what_it_counts(family):
     x = np.array([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 1e10, np.nan])
-    counted = [family.first_invalid_cell(np.array([[value]])) is None for value in x]
+    counted = [first_invalid_cell(family, np.array([[value]])) is None for value in x]
     np.testing.assert_array_equal(~out_of_support_cells(family, x), counted)
 
 

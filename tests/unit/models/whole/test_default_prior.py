@@ -6,6 +6,7 @@ from scipy import sparse
 
 import tallybayes as tb
 from tallybayes.families._shared import empirical_prior
+from tallybayes.families.prior_rules import pseudo_count_prior
 
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 3, 120)
@@ -31,7 +32,7 @@ def test_it_is_the_empirical_one_under_bayes_and_add_one_under_map(name):
     for one in (model, model.reestimate(estimate="mle")):
         assert one.prior_ == model.reestimate(prior="empirical").prior_
     np.testing.assert_array_equal(model.predict_proba(X), model.reestimate(prior="empirical").predict_proba(X))
-    assert list(model.reestimate(estimate="map").prior_.values()) == [family.pseudo_count_prior(1.0, "map")]
+    assert list(model.reestimate(estimate="map").prior_.values()) == [pseudo_count_prior(family, 1.0, "map")]
     assert model.log_evidence() > model.reestimate(prior=1).log_evidence()
     assert np.isfinite(model.description_length()).all()
 

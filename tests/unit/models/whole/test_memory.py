@@ -11,6 +11,7 @@ import tallybayes as tb
 from tallybayes._utils import memory
 from tallybayes.data.counting import check_size
 from tallybayes.errors import TooLargeError
+from tallybayes.families.protocols.memory_use import memory_use
 
 GIGANTIC = sparse.csr_array((np.ones(3), (np.arange(3), np.array([1, 5, 10**9 - 1]))), (3, 10**9))
 LABELS = [0, 1, 1]
@@ -140,5 +141,5 @@ def test_what_is_said_is_what_it_takes(family, n_columns):
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    said = 8 * 10 * sum(family.n_numbers(n_columns))
+    said = 8 * 10 * sum(memory_use(family, n_columns))
     assert 0.4 < taken / said < 1.5

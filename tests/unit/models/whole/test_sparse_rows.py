@@ -4,6 +4,7 @@ import itertools
 import time
 import tracemalloc
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -122,6 +123,8 @@ def test_cells_that_cannot_be_are_named(family, value):
 @dataclass(frozen=True, eq=False, repr=False)
 class Geometric(tb.Bernoulli):
     """A family of a user's own, made from another: it scores in its own way, and says no form."""
+
+    is_binary: ClassVar[bool] = False
 
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
         rows, failures, _ = sum_block(block, "poisson", group, n_groups, weight)

@@ -12,7 +12,8 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError, printable
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.families._shared.density_terms import density_terms, is_joint, word_terms
-from tallybayes.families._shared.log_prob_forms import form_of
+from tallybayes.families.protocols.display import named_parameters
+from tallybayes.families.protocols.scoring_forms import form_of
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown, shown_cells
@@ -134,7 +135,7 @@ def _write_columns(
         possible = np.isfinite(total)  # the remaining term is the same in every class
         common = np.full(len(total), (total[possible] - terms[possible].sum(axis=-1))[0] if possible.any() else 0.0)
         common_title = "log coefficient"  # the multinomial coefficient
-    described = {} if urn is not None else scored.family.named_parameters(scored.parameters)
+    described = {} if urn is not None else named_parameters(scored.family, scored.parameters)
     width = terms.shape[-1]
     is_block = len(scored.factor.columns) != terms.shape[-1]
     positions = np.arange(width)

@@ -19,6 +19,7 @@ from tallybayes.estimation.em.soft_counts import SoftCounter, expand_text
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, undefined_parameters
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, LevelProbabilities
+from tallybayes.families.protocols.em_support import columnwise_statistics
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.factor_names import state_schema
@@ -177,7 +178,7 @@ class BaumWelch:
     def columnwise(self, expected: Expected) -> Expected:
         """Return the statistics without products of columns, from which priors are resolved."""
         factors = [*self.parts, *self.emissions]
-        return [f.family.columnwise_statistics(statistics) for f, statistics in zip(factors, expected, strict=True)]
+        return [columnwise_statistics(f.family, statistics) for f, statistics in zip(factors, expected, strict=True)]
 
     # ---- M-step -----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.cdf import mixture_quantile
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.protocols.degenerate_estimates import pooled_value
 from tallybayes.kernels import hmm as kernels
 from tallybayes.models.hmm.inference.decoding import run_kernel, warn_impossible
 from tallybayes.models.hmm.lagged_columns import check_no_lags, orders_of
@@ -135,7 +136,7 @@ def _mean_and_interval(
     for index, level in enumerate([(1 - mass) / 2, (1 + mass) / 2], start=1):
         ends[index][known] = mixture_quantile(family, parameters, weights[known], level)
     if len(scorer.constant):
-        ends[..., scorer.constant] = scorer.family.pooled_value(statistics)[scorer.constant]
+        ends[..., scorer.constant] = pooled_value(scorer.family, statistics)[scorer.constant]
     return ends
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows, factor_cells
 from tallybayes.families._shared.cdf import mixture_cdf
+from tallybayes.families.protocols.degenerate_estimates import pooled_value
 from tallybayes.kernels import hmm_messages
 from tallybayes.models.hmm.inference.decoding import warn_impossible
 from tallybayes.models.inputs.sequences import Sequences
@@ -85,7 +86,7 @@ def _numeric_tails(
     below = at_most if family.is_continuous else mixture_cdf(family, scorer.parameters, proba, cells - 1)
     tails = np.minimum(2 * np.minimum(at_most, 1 - below), 1.0)
     if len(scorer.constant):
-        equal = cells[:, scorer.constant] == family.pooled_value(statistics)[scorer.constant]
+        equal = cells[:, scorer.constant] == pooled_value(family, statistics)[scorer.constant]
         tails[:, scorer.constant] = np.where(np.isnan(proba[:, :1]), np.nan, equal)
     return np.where(np.isnan(cells), np.nan, np.maximum(tails, 0.0))
 

@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.joint_gaussian import JointGaussian
+from tallybayes.families.protocols.distribution_functions import conditional_means
 from tallybayes.models.network.inference.evidence import Evidence
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.query_result import QueryResult
@@ -73,7 +74,7 @@ def _components(
             conditional = family.condition_on(parameters, np.flatnonzero(~np.isnan(cells[0])))
             columns = [inference.component_index[nodes[k]][1] for k in members]
             index = np.array([np.flatnonzero(conditional.others == column)[0] for column in columns])
-            locations[:, members] = family.conditional_means(parameters, cells)[0][group][:, columns]
+            locations[:, members] = conditional_means(family, parameters, cells)[0][group][:, columns]
             scatters[:, members[:, None], members] = conditional.covariance[group][:, index[:, None], index]
         else:
             location, variance, degrees_of_freedom = _leaf_distribution(inference.leaves[leaf])

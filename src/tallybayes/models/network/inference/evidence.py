@@ -17,6 +17,7 @@ from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
 from tallybayes.families._shared.blocks import SparseRows, cell
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.cell_checks import first_invalid_cell
 from tallybayes.families.with_missing import MISSING
 from tallybayes.messages import did_you_mean
 from tallybayes.tally.domain import Domain, boolean_levels
@@ -148,7 +149,7 @@ def _check_width(node: Name, width: int, expected: int) -> None:
 
 def _check_support(family: Family, cells: np.ndarray | SparseRows, names: Sequence[Name]) -> None:
     """Raise DataError for a value out of the support of a family."""
-    invalid = family.first_invalid_cell(cells)
+    invalid = first_invalid_cell(family, cells)
     if invalid is not None:
         row, column = invalid
         name = names[column] if len(names) > 1 else names[0]

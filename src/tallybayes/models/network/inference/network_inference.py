@@ -17,6 +17,8 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families._shared.log_prob_forms import CellSumForm
+from tallybayes.families.protocols.degenerate_estimates import mask_degenerate_groups
+from tallybayes.families.protocols.distribution_functions import conditional_means
 from tallybayes.models.network.continuous_components import ContinuousComponent, with_intervention, with_leaves
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.clique_tree import CliqueTree, Likelihood, Propagated, Scope
@@ -393,7 +395,7 @@ class NetworkInference:
             result = evidence.cells[node].dense(rows)
         else:
             cells = np.asarray(chunk_of(evidence.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
-            by_group = scorer.family.conditional_means(scorer.parameters, cells).reshape(n_rows, len(means), -1)
+            by_group = conditional_means(scorer.family, scorer.parameters, cells).reshape(n_rows, len(means), -1)
             result = np.where(np.isnan(cells), np.einsum("gn,ngc->nc", proba, np.nan_to_num(by_group)), cells)
         result[absent] = np.nan
         return result if result.shape[1] > 1 else result[:, 0]
@@ -492,4 +494,4 @@ def _mask_degenerate_groups(scorer: FactorScorer) -> FactorScorer:
     """Return the scorer of a continuous node; groups of zero variance are undefined, as groups without rows."""
     if scorer.predictive:
         return scorer
-    return scorer._replace(parameters=scorer.family.mask_degenerate_groups(scorer.parameters))
+    return scorer._replace(parameters=mask_degenerate_groups(scorer.family, scorer.parameters))

@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
+from tallybayes.families.protocols.linear_nodes import as_linear_model, family_given_continuous_parents
 from tallybayes.models.network.estimated_network import EstimatedNetwork, EstimatedNode
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.io.network_spec import describe_nodes
@@ -53,13 +54,13 @@ def _linear_parameters(
     """Return the linear model of a continuous node; raise DataError if it is not Gaussian."""
     has_indicator = name in network.presence or name in network.presence.values()
     is_block = not node.inputs and node.statistics.n_columns != 1
-    if scorer.family.family_given_continuous_parents is None or has_indicator or is_block:
+    if family_given_continuous_parents(scorer.family) is None or has_indicator or is_block:
         raise DataError(
             f"node {name!r} is {scorer.family!r}; only discrete and Gaussian nodes have plain parameters.\n"
             "    Use save instead."
         )
     family: Any = scorer.family
-    linear = family.as_line(scorer.point)
+    linear = as_linear_model(family, scorer.point)
     if len(scorer.constant) or not (np.asarray(linear.variance) > 0).all():
         raise EstimateError(
             f"node {name!r} has no standard deviation above 0, or no rows to estimate it.\n"
