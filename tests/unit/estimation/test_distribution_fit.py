@@ -639,7 +639,7 @@ def test_limits_of_priors_where_the_posterior_is_a_distribution():
     labels = tb.fit_distribution(list("aabc"), tb.Categorical())
     assert labels.estimate("bayes", prior=tb.Dirichlet(0)) == {"a": 0.5, "b": 0.25, "c": 0.25}
     for learned, prior in ((coin, tb.Beta(0, 0)), (labels, tb.Dirichlet(0))):
-        with pytest.raises(PriorError, match="is improper, a limit and no distribution: it has no log_evidence"):
+        with pytest.raises(PriorError, match="is improper, a limit of distributions: it has no log_evidence"):
             learned.log_evidence(prior)
         with pytest.raises(PriorError, match="is improper"):
             learned.description_length(prior)
