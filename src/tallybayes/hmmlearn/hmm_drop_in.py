@@ -166,7 +166,7 @@ class HmmlearnDropIn:
 
     def _expected_counts(self, emission: Emission, offsets: np.ndarray) -> hmm.ExpectedTransitions:
         """Return the expected counts of the kernel. Raise DataError if a sequence has probability 0."""
-        expected = hmm.expected(*self._log_chain(), None, emission, offsets)
+        expected = hmm.expected(hmm.HMMInput(*self._log_chain(), None, emission, offsets))
         impossible = np.flatnonzero(np.isneginf(expected.log_likelihood))
         if len(impossible):
             raise tb.DataError(
@@ -237,30 +237,30 @@ class HmmlearnDropIn:
         algorithm = algorithm or self.algorithm
         if algorithm not in DECODER_ALGORITHMS:
             raise ValueError(f"Unknown decoder {algorithm!r}")
-        arguments = self._kernel_arguments(X, lengths)
+        model = self._kernel_input(X, lengths)
         if algorithm == "viterbi":
-            path, score = hmm.viterbi(*arguments)
+            path, score = hmm.viterbi(model)
             return float(score.sum()), path
-        proba, score = hmm.posterior(*arguments)
-        path = np.where(np.repeat(np.isneginf(score), np.diff(arguments[-1])), -1, proba.argmax(axis=1))
+        proba, score = hmm.posterior(model)
+        path = np.where(np.repeat(np.isneginf(score), np.diff(np.asarray(model.offsets))), -1, proba.argmax(axis=1))
         return float(proba.max(axis=1).sum()), path
 
     def _score(
         self, X: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, compute_posteriors: bool
     ) -> tuple[float, np.ndarray]:
-        arguments = self._kernel_arguments(X, lengths)
+        model = self._kernel_input(X, lengths)
         if not compute_posteriors:
-            return float(hmm.log_likelihood(*arguments).sum()), np.empty((0, self.n_components))
-        proba, score = hmm.posterior(*arguments)
+            return float(hmm.log_likelihood(model).sum()), np.empty((0, self.n_components))
+        proba, score = hmm.posterior(model)
         return float(score.sum()), proba
 
-    def _kernel_arguments(self, X: npt.ArrayLike, lengths: npt.ArrayLike | None) -> tuple[Any, ...]:
-        """Return the arguments of the kernels."""
+    def _kernel_input(self, X: npt.ArrayLike, lengths: npt.ArrayLike | None) -> hmm.HMMInput:
+        """Return the input of the kernels."""
         check_is_fitted(self, "startprob_")
         self._check()
         steps = self._validate(X)
         offsets = offsets_of(lengths, steps)
-        return *self._log_chain(), None, self._emission(steps), offsets
+        return hmm.HMMInput(*self._log_chain(), None, self._emission(steps), offsets)
 
     def _log_chain(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the log initial state probabilities and the log transition matrix."""

@@ -22,7 +22,6 @@ from tallybayes.kernels.hmm_arguments import (
     check,
     check_uniform,
     check_weight,
-    unpacked,
 )
 from tallybayes.kernels.reference import hmm as _reference
 from tallybayes.kernels.reference import hmm_inference as _inference
@@ -44,7 +43,6 @@ __all__ = [
 ]
 
 
-@unpacked
 def log_likelihood(model: HMMInput, threads: int = 0) -> Float64Array:
     """Return log p(sequence) of every sequence (forward algorithm).
 
@@ -82,7 +80,6 @@ def log_likelihood(model: HMMInput, threads: int = 0) -> Float64Array:
     return logs
 
 
-@unpacked
 def viterbi(model: HMMInput, threads: int = 0) -> tuple[Int64Array, Float64Array]:
     """Return the most probable state sequence (Viterbi path) of every sequence.
 
@@ -123,7 +120,6 @@ def viterbi(model: HMMInput, threads: int = 0) -> tuple[Int64Array, Float64Array
     return path, score
 
 
-@unpacked
 def best_paths(model: HMMInput, n_paths: int, threads: int = 0) -> tuple[Int64Array, Float64Array]:
     """Return the `n_paths` most probable state sequences of every sequence (list Viterbi).
 
@@ -168,7 +164,6 @@ def best_paths(model: HMMInput, n_paths: int, threads: int = 0) -> tuple[Int64Ar
     return paths, score
 
 
-@unpacked
 def draw_paths(model: HMMInput, uniform: npt.ArrayLike, threads: int = 0) -> tuple[Int64Array, Float64Array]:
     """Draw state sequences from p(path | sequence) (forward filtering, backward sampling).
 
@@ -210,7 +205,6 @@ def draw_paths(model: HMMInput, uniform: npt.ArrayLike, threads: int = 0) -> tup
     return paths, logs
 
 
-@unpacked
 def filter(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Array]:
     """Return the filtered state probabilities p(state | observations up to this step) of every step.
 
@@ -246,7 +240,6 @@ def filter(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Arra
     return _state_probabilities("chain_filter", checked, threads)
 
 
-@unpacked
 def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Array]:
     """Return the smoothed state probabilities p(state | sequence) of every step (forward–backward algorithm).
 
@@ -281,7 +274,6 @@ def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64A
     return _state_probabilities("chain_posterior", checked, threads)
 
 
-@unpacked
 def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int = 0) -> ExpectedTransitions:
     """Return the expected sufficient statistics of all sequences: the E-step of Baum–Welch.
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +12,6 @@ from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
 
 __all__ = ["CheckedInput", "Emission", "GappedTransitions", "HMMInput", "check", "check_uniform", "check_weight"]
 
-_Result = TypeVar("_Result")
 Emission = Float64Array | tuple[AnyArray, npt.ArrayLike]
 _MAX_LEVELS = 2**31 - 2
 
@@ -85,18 +82,6 @@ class CheckedInput(NamedTuple):
     def n_sequences(self) -> int:
         """Number of sequences M."""
         return len(self.offsets) - 1
-
-
-def unpacked(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Accept the five fields of `HMMInput` as separate arguments too."""
-
-    @wraps(function)
-    def call(model: Any, *rest: Any, **options: Any) -> _Result:
-        if not isinstance(model, HMMInput):
-            model, rest = HMMInput(model, *rest[:4]), rest[4:]
-        return function(model, *rest, **options)
-
-    return call
 
 
 def check(model: HMMInput) -> CheckedInput:

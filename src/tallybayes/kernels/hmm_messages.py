@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.kernels import hmm as _hmm
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.hmm_arguments import HMMInput, check, unpacked
+from tallybayes.kernels.hmm_arguments import HMMInput, check
 from tallybayes.kernels.reference import hmm_inference as _inference
 
 
@@ -34,7 +34,6 @@ class Best(NamedTuple):
     log_prob: float
 
 
-@unpacked
 def trellis(model: HMMInput) -> list[Best]:
     """Return the Viterbi trellis of every sequence.
 
@@ -56,7 +55,6 @@ def trellis(model: HMMInput) -> list[Best]:
     ]
 
 
-@unpacked
 def messages(model: HMMInput) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Return the forward and backward messages of every step, as logarithms that do not underflow.
 
@@ -75,7 +73,6 @@ def messages(model: HMMInput) -> tuple[Float64Array, Float64Array, Float64Array]
     return _inference.messages(check(model))
 
 
-@unpacked
 def pairs(model: HMMInput) -> tuple[list[Float64Array], Float64Array]:
     """Return p(state, state of the next observed step | sequence) of every two consecutive steps.
 
@@ -107,7 +104,6 @@ def smoothing_ratios(filtered: Float64Array, smoothed: Float64Array, transition:
     return np.divide(smoothed[1:], predicted, out=np.zeros_like(predicted), where=predicted > 0)
 
 
-@unpacked
 def one_step_predictive(model: HMMInput) -> tuple[Float64Array, Float64Array]:
     """Return the predictive distribution of every step given the earlier steps; `end` has no effect.
 

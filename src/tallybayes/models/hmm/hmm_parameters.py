@@ -15,6 +15,7 @@ from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.prior_rules import is_pseudo_count
+from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.inputs.sequences import Sequences
@@ -106,15 +107,15 @@ class HMMParameters(NamedTuple):
         known = map_to_known_levels(column, local, self.domains[0][0], names[0], self.unseen)
         return column, take_or_zero(self.log_table(), 0, known)
 
-    def kernel_arguments(self, sequences: Sequences) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
-        """Yield the arguments of the kernels (start, transition, end, emission, offsets), by block of sequences."""
+    def kernel_inputs(self, sequences: Sequences) -> Iterator[HMMInput]:
+        """Yield the input of the kernels, by block of sequences."""
         table = sequences.table
         offsets = sequences.offsets
         scorer = self.emission_scorer()
         start, transition, end = self.arguments
         if self.is_coded or not table.n_rows:
             emission = scorer(table) if table.n_rows else np.zeros((0, len(self.start)))
-            yield start, sequences.moves(transition), end, emission, offsets
+            yield HMMInput(start, sequences.moves(transition), end, emission, offsets)
             return
         for part in self.scored:
             if part.family.cell_type == "codes":
@@ -127,7 +128,7 @@ class HMMParameters(NamedTuple):
                 scorer(table)  # so that the message has the row number of the whole table
                 raise
             moves = sequences.moves(transition, steps.start, steps.stop)
-            yield start, moves, end, emission, offsets[first : last + 1] - steps.start
+            yield HMMInput(start, moves, end, emission, offsets[first : last + 1] - steps.start)
 
     @property
     def is_coded(self) -> bool:

@@ -21,6 +21,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.families.protocols.em_support import columnwise_statistics
 from tallybayes.kernels import hmm as kernels
+from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.factor_names import state_schema
 from tallybayes.models.hmm.fitting import hmm_init
@@ -259,7 +260,7 @@ class BaumWelch:
                 emission = self._clamp(emission, self.codes[steps])
             weight = self.weight[first:last]
             moves = self.sequences.moves(transition, steps.start, steps.stop)
-            counts = kernels.expected(start, moves, end, emission, offsets, weight)
+            counts = kernels.expected(HMMInput(start, moves, end, emission, offsets), weight)
             possible = np.isfinite(counts.log_likelihood)
             log_likelihood += float(weight[possible] @ counts.log_likelihood[possible])
             if isinstance(emission, tuple):  # the kernel has counted the levels
@@ -317,7 +318,7 @@ class BaumWelch:
             transition = np.log(np.ones((n, n)) if topology.allowed is None else topology.allowed)
         emission = self._clamp(np.zeros((len(self.codes), n)), self.codes)
         moves = self.sequences.moves(transition)
-        log_prob = kernels.log_likelihood(start, moves, None, emission, self.sequences.offsets)
+        log_prob = kernels.log_likelihood(HMMInput(start, moves, None, emission, self.sequences.offsets))
         impossible = np.flatnonzero(np.isneginf(log_prob))
         if len(impossible):
             raise DataError(

@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels import hmm_messages
+from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.fitting.training_sequences import read_states
 from tallybayes.models.inputs.sequences import Sequences
@@ -28,8 +29,8 @@ _DECODERS: dict[str, Kernel] = {"viterbi": kernels.viterbi, "posterior": kernels
 
 def score_samples(hmm: EstimatedHMM, sequences: Sequences) -> np.ndarray:
     """Return log p(sequence) of every sequence, states summed out."""
-    arguments = hmm.checked_parameters.kernel_arguments(sequences)
-    log_prob = np.concatenate([kernels.log_likelihood(*each) for each in arguments])
+    inputs = hmm.checked_parameters.kernel_inputs(sequences)
+    log_prob = np.concatenate([kernels.log_likelihood(block) for block in inputs])
     warn_impossible(hmm, sequences, log_prob)
     return log_prob
 
@@ -71,8 +72,8 @@ def filter_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
 
 def predict_transition_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
     """Return p(state, next state | whole sequence) of every two consecutive time steps (the ξ of Baum and Welch)."""
-    arguments = hmm.checked_parameters.kernel_arguments(sequences)
-    parts = [hmm_messages.pairs(*each) for each in arguments]
+    inputs = hmm.checked_parameters.kernel_inputs(sequences)
+    parts = [hmm_messages.pairs(block) for block in inputs]
     warn_impossible(hmm, sequences, np.concatenate([log_prob for _, log_prob in parts]))
     return [proba for by_sequence, _ in parts for proba in by_sequence]
 
@@ -109,7 +110,8 @@ def log_joint(hmm: EstimatedHMM, sequences: Sequences, labels: Labels) -> np.nda
     if sequences.gaps is not None:  # the states of unobserved time steps are summed out
         clamped = np.full_like(emission, -np.inf)
         clamped[steps, path] = terms
-        return kernels.log_likelihood(start, sequences.moves(transition), end, clamped, sequences.offsets)
+        moves = sequences.moves(transition)
+        return kernels.log_likelihood(HMMInput(start, moves, end, clamped, sequences.offsets))
     first, last, after = sequences.places()
     terms[after] += transition[path[after - 1], path[after]]
     terms[first] += start[path[first]]
@@ -124,9 +126,9 @@ def run_kernel(parameters: HMMParameters, kernel: Kernel, sequences: Sequences) 
     """Return the result of a kernel: one array for each sequence, and one number for each sequence."""
     steps: list[np.ndarray] = []
     scores = []
-    for arguments in parameters.kernel_arguments(sequences):
-        rows, score = kernel(*arguments)
-        steps += [rows[first:last] for first, last in pairwise(arguments[-1].tolist())]
+    for block in parameters.kernel_inputs(sequences):
+        rows, score = kernel(block)
+        steps += [rows[first:last] for first, last in pairwise(np.asarray(block.offsets).tolist())]
         scores.append(score)
     return steps, np.concatenate(scores)
 

@@ -43,8 +43,8 @@ def backward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTab
 
 def trellis(hmm: EstimatedHMM, sequences: Sequences) -> list[Trellis]:
     """Return the Viterbi trellis of every sequence."""
-    arguments = hmm.checked_parameters.kernel_arguments(sequences)
-    paths = [best for each in arguments for best in hmm_messages.trellis(*each)]
+    inputs = hmm.checked_parameters.kernel_inputs(sequences)
+    paths = [best for block in inputs for best in hmm_messages.trellis(block)]
     warn_impossible(hmm, sequences, np.array([best.log_prob for best in paths]))
     return [Trellis(hmm.state_labels, best) for best in paths]
 
@@ -52,9 +52,9 @@ def trellis(hmm: EstimatedHMM, sequences: Sequences) -> list[Trellis]:
 def _messages(hmm: EstimatedHMM, sequences: Sequences) -> list[tuple[np.ndarray, np.ndarray, float]]:
     """Return log α, log β and log p(sequence) of every sequence; warn about impossible ones."""
     messages = []
-    for arguments in hmm.checked_parameters.kernel_arguments(sequences):
-        alpha, beta, log_likelihood = hmm_messages.messages(*arguments)
-        spans = pairwise(np.asarray(arguments[-1]).tolist())
+    for block in hmm.checked_parameters.kernel_inputs(sequences):
+        alpha, beta, log_likelihood = hmm_messages.messages(block)
+        spans = pairwise(np.asarray(block.offsets).tolist())
         messages += [(alpha[a:b], beta[a:b], value) for (a, b), value in zip(spans, log_likelihood, strict=True)]
     warn_impossible(hmm, sequences, np.array([value for _, _, value in messages]))
     return messages

@@ -28,13 +28,13 @@ def best_paths(hmm: EstimatedHMM, sequences: Sequences, k: int) -> list[BestPath
     labels = hmm.state_labels
     by_sequence = []
     scores = []
-    for arguments in hmm.checked_parameters.kernel_arguments(sequences):
-        totals = kernels.log_likelihood(*arguments)
+    for block in hmm.checked_parameters.kernel_inputs(sequences):
+        totals = kernels.log_likelihood(block)
         scores.append(totals)
-        offsets = arguments[-1].tolist()
+        offsets = np.asarray(block.offsets).tolist()
         longest = max(np.diff(offsets).tolist(), default=0)
         n_paths = len(labels) ** min(longest, 40)  # the number of different paths, bounded
-        paths, log_prob = kernels.best_paths(*arguments, min(int(k), n_paths))
+        paths, log_prob = kernels.best_paths(block, min(int(k), n_paths))
         for (a, b), score, total in zip(pairwise(offsets), log_prob, totals.tolist(), strict=True):
             n = int(np.isfinite(score).sum())
             by_sequence.append(BestPaths(labels, paths[a:b, :n].T, score[:n], total))
@@ -49,9 +49,9 @@ def sample_paths(hmm: EstimatedHMM, sequences: Sequences, n: int, random_state: 
     rng = np.random.default_rng(random_state)
     drawn = []
     scores = []
-    for arguments in hmm.checked_parameters.kernel_arguments(sequences):
-        offsets = arguments[-1].tolist()
-        paths, score = kernels.draw_paths(*arguments, rng.random((offsets[-1], int(n))))
+    for block in hmm.checked_parameters.kernel_inputs(sequences):
+        offsets = np.asarray(block.offsets).tolist()
+        paths, score = kernels.draw_paths(block, rng.random((offsets[-1], int(n))))
         scores.append(score)
         for a, b in pairwise(offsets):
             drawn.append(labeled(hmm.state_labels, paths[a:b].T.ravel()).reshape(int(n), b - a))

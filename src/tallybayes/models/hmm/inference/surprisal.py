@@ -106,7 +106,7 @@ def _categorical_tails(scorer: FactorScorer, proba: np.ndarray, codes: np.ndarra
 def _one_step_predictive(hmm: EstimatedHMM, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
     """Return log p(state, sequence continues | steps before) and the surprisal of every step; warn if one is inf."""
     parameters = hmm.checked_parameters
-    parts = [hmm_messages.one_step_predictive(*arguments) for arguments in parameters.kernel_arguments(sequences)]
+    parts = [hmm_messages.one_step_predictive(block) for block in parameters.kernel_inputs(sequences)]
     log_proba = np.concatenate([np.zeros((0, len(parameters.start))), *(proba for proba, _ in parts)])
     values = -np.concatenate([np.zeros(0), *(log_prob for _, log_prob in parts)])
     n_impossible = np.concatenate([[0], np.cumsum(np.isposinf(values))])[sequences.offsets]
