@@ -94,7 +94,7 @@ def fit_distribution(
     if counts is not None:
         if values is not None or weight is not None or group is not None:
             raise DataError(
-                "counts= says how often each value occurred; expected no values, weight= or group= beside it."
+                "counts is given together with values, weight or group; expected one or the other."
             )
         values, weight, group, empty = expand_frequency_table(counts, family)
     elif values is None:

@@ -115,7 +115,7 @@ class Receipt:
                 raise ValueError("no receipt")
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise FileError(
-                f"{path} is no receipt, or was changed after it was written; expected what Receipt.save wrote."
+                f"{path} is not a receipt, or was changed since; expected a file written by Receipt.save."
             ) from error
         return receipt
 

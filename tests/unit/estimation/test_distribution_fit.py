@@ -594,8 +594,8 @@ def test_what_occurred_0_times_is_a_level():
         ({"counts": {"H": True}}, "counts has True for 'H'"),
         ({"counts": {"H": np.nan}}, "counts has nan for 'H'"),
         ({"counts": [55, 45]}, "expected a mapping from value to its number of occurrences"),
-        ({"counts": {"H": 1}, "weight": [1]}, "expected no values, weight= or group="),
-        ({"counts": {"H": 1}, "values": ["H"]}, "expected no values, weight= or group="),
+        ({"counts": {"H": 1}, "weight": [1]}, "counts is given together with values"),
+        ({"counts": {"H": 1}, "values": ["H"]}, "counts is given together with values"),
         ({}, "or how often each occurred"),
     ],
 )
@@ -645,7 +645,7 @@ def test_limits_of_priors_where_the_posterior_is_a_distribution():
             learned.description_length(prior)
     with pytest.raises(PriorError, match="is improper"):  # no failure was seen
         tb.fit_distribution([1, 1], tb.Bernoulli()).estimate("bayes", prior=tb.Beta(0, 0))
-    with pytest.raises(PriorError, match=r"prior has Dirichlet\(0\), a limit"):
+    with pytest.raises(PriorError, match=r"prior has Dirichlet\(0\), which is improper"):
         tb.NaiveBayes(prior=tb.Dirichlet(0)).fit([["a"], ["b"]], [0, 1])
 
 

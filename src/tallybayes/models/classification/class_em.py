@@ -318,7 +318,7 @@ class ClassEM:
                 tokens = float(total.sum(axis=-1).mean())
                 if worth > tokens:
                     warn(
-                        f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, labeled rows have "
+                        f"the prior of {factor.columns[0]!r} has the strength of {worth:.0f} counts a class, labeled rows have "
                         f"{tokens:.0f}: unlabeled rows will follow the prior, not the labels.\n"
                         "    Pass prior='empirical', or a Dirichlet of less.",
                         UserWarning,

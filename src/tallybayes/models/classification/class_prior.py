@@ -105,6 +105,6 @@ def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
     if weights.shape != (len(levels),) or (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
         raise PriorError(
             f"class_prior is {class_prior!r}; expected probabilities for the {len(levels)} classes that sum to 1,\n"
-            "    'uniform', 'frequency' for their share of the rows, a tb.Dirichlet, or None to follow the estimate."
+            "    'uniform', 'frequency' for the class frequencies, a tb.Dirichlet, or None to follow the estimate."
         )
     return weights

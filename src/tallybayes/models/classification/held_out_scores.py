@@ -97,7 +97,7 @@ def count_rows(opened: OpenedRows, fold: np.ndarray | None = None) -> CountedFol
             raise NotForgettableError.soft() from error
         raise
     if not tally.domains[str(model._target)].levels:
-        raise DataError("there is no row with a weight to learn from; expected at least 1.")
+        raise DataError("no row has a positive weight; expected at least 1.")
     parts: list[list[Statistics]] = []
     if fold is not None:
         where = tally.domains[name].positions_of(range(int(fold.max()) + 1))

@@ -105,7 +105,7 @@ def _n_unnamed(model: Classifier, n_named: int, n_unlabeled: int) -> int:
     if model.n_classes is None:
         if n_unlabeled and not n_named:
             raise DataError(
-                "no row has a label, so how many classes there are is not known.\n"
+                "no row has a label, and n_classes is None; expected the number of classes.\n"
                 "    Pass n_classes, or use tb.Mixture."
             )
         return 0

@@ -38,7 +38,7 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
     Numbers under an estimate of the mode raise, too, because they are ambiguous.
     """
     factors = list(factors)
-    for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
+    for one in prior.values() if isinstance(prior, Mapping) else _as_list(prior):
         check_is_prior(one)
     if isinstance(prior, Mapping):
         known = dict.fromkeys(name for factor in factors for name in factor.columns)
@@ -47,37 +47,46 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
         if unknown:
             raise PriorError.unknown_column(unknown, [*parts, *known])
         for factor in factors:
-            family = factor.family
-            prior_for(prior, factor, lambda _: (0, 1))
-            for distribution in [prior.get(name) for name in (factor.columns, *factor.columns)]:
-                fits = isinstance(distribution, family.conjugate_prior) or (
-                    isinstance(distribution, Beta) and _of_labels(factor)
-                )
-                if isinstance(distribution, ParameterDistribution) and not fits and not distribution.accepts_any_family:
-                    raise PriorError.wrong_prior(family, distribution, f"a {family.conjugate_prior.__name__}")
-                if _has_levels(factor):
-                    check_pseudo_count(distribution, estimate)
-                elif is_pseudo_count(distribution) and not family.number_is_weight_decay:
-                    raise no_levels_error(distribution, [family])
-        return
-    families = [
-        factor.family for factor in factors
-    ]  # empty if no column is worth discretizing: then any prior is accepted
-    for one in (prior if isinstance(prior, list | tuple) else [prior]) if families else ():
-        if is_pseudo_count(one) and not any(map(_has_levels, factors)):
-            raise no_levels_error(one, families)
-        check_pseudo_count(one, estimate)
-        labels = isinstance(one, Beta) and any(map(_of_labels, factors))
-        if (
-            isinstance(one, ParameterDistribution)
-            and not any(isinstance(one, family.conjugate_prior) for family in families)
-            and not labels
-        ):
-            wanted = sorted({family.conjugate_prior.__name__ for family in families})
-            raise PriorError(
-                f"prior= has {one!r}, which belongs to no column's family; expected beliefs of the classes "
-                f"{', '.join(wanted)}.\n    Leave it out, or check the families in columns=."
-            )
+            _check_named_priors(prior, factor, estimate)
+    elif factors:  # without any, no column is worth discretizing, and every prior is accepted
+        for one in _as_list(prior):
+            _check_common_prior(one, factors, estimate)
+
+
+def _as_list(prior: Any) -> Sequence[Any]:
+    """Return several priors as they are, and one prior as a list."""
+    return prior if isinstance(prior, list | tuple) else [prior]
+
+
+def _check_named_priors(priors: Mapping[Any, Any], factor: Factor, estimate: str) -> None:
+    """Raise PriorError if a prior that is given for a factor, or for one of its columns, does not fit its family."""
+    family = factor.family
+    prior_for(priors, factor, lambda _: (0, 1))
+    for prior in [priors.get(name) for name in (factor.columns, *factor.columns)]:
+        fits = isinstance(prior, family.conjugate_prior) or (isinstance(prior, Beta) and _of_labels(factor))
+        if isinstance(prior, ParameterDistribution) and not fits and not prior.accepts_any_family:
+            raise PriorError.wrong_prior(family, prior, f"a {family.conjugate_prior.__name__}")
+        if _has_levels(factor):
+            check_pseudo_count(prior, estimate)
+        elif is_pseudo_count(prior) and not family.number_is_weight_decay:
+            raise no_levels_error(prior, [family])
+
+
+def _check_common_prior(prior: Any, factors: list[Factor], estimate: str) -> None:
+    """Raise PriorError if a prior without a column name fits no factor."""
+    families = [factor.family for factor in factors]
+    if is_pseudo_count(prior) and not any(map(_has_levels, factors)):
+        raise no_levels_error(prior, families)
+    check_pseudo_count(prior, estimate)
+    fits = any(isinstance(prior, family.conjugate_prior) for family in families) or (
+        isinstance(prior, Beta) and any(map(_of_labels, factors))
+    )
+    if isinstance(prior, ParameterDistribution) and not fits:
+        expected = sorted({family.conjugate_prior.__name__ for family in families})
+        raise PriorError(
+            f"prior has {prior!r}, which is conjugate to no column's family; expected {', '.join(expected)}.\n"
+            "    Remove it, or check the families in columns=."
+        )
 
 
 def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], levels: Levels) -> None:
@@ -105,12 +114,12 @@ def check_is_prior(prior: Any) -> None:
         PRIOR_WORDS.check("prior", prior)
     elif getattr(prior, "improper", False):
         raise PriorError(
-            f"prior has {prior!r}, a limit and no distribution: what a class has not seen would be impossible in it.\n"
-            "    Use parameters above 0, or estimate='mle'; tb.fit_distribution takes such limits."
+            f"prior has {prior!r}, which is improper: unobserved values would be impossible.\n"
+            "    Use parameters above 0, or estimate='mle'; tb.fit_distribution accepts improper priors."
         )
     elif hasattr(prior, "fit"):
         raise PriorError(
-            "prior= is a model, and how much it is worth is not said; expected beliefs or a tally.\n"
+            "prior is a model; expected a distribution or a tally.\n"
             "    Pass its counts: prior=model.tally_, or of a network prior=tb.BDe(network, equivalent_sample_size)."
         )
     elif (

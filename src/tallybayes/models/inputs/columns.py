@@ -69,36 +69,37 @@ def read_columns(
     rest = [name for name in features if name not in left_out] if left_out else features
     if not rest:
         table.check_not_nested(left_out)
-    if isinstance(columns, Family):
-        read_family(columns, "columns")
-        table.check_not_nested(left_out)
-        chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in rest]
-        whole = not columns.columnwise and columns.cell_type != "text"
-        if whole and not any(table.is_block(name) for name in rest):
-            chosen = [(tuple(rest), columns)]
-    elif isinstance(columns, Mapping):
-        known = set(features)
-        named = [(_named(key, features, known), key) for key in columns if key is not ...]
-        twice = _repeated([name for names, _ in named for name in names])
-        if twice is not None:
-            raise DataError(f"column {twice!r} is given a family twice; expected once.")
-        chosen = [
-            (names, read_family(columns[key], f"the family of {short_repr(key)} in columns=")) for names, key in named
-        ]
-        taken = {name for names, _ in named for name in names}
-        table.check_not_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
-        rest = [name for name in rest if name not in taken]
+    if isinstance(columns, Mapping):
+        requested = _families_by_name(columns, features)
+        named = {name for names, _ in requested for name in names}
+        table.check_not_nested(name for name in left_out if name in named or isinstance(columns.get(...), Family))
+        others_in_table = [name for name in rest if name not in named]
         if ... in columns:
             family = read_family(columns[...], "the family of ... in columns=")
-            chosen += [((name,), family) for name in rest]
+            requested += [((name,), family) for name in others_in_table]
         else:
-            left_out = dict.fromkeys([*left_out, *rest], "columns= does not name it")
+            left_out = dict.fromkeys([*left_out, *others_in_table], "columns= does not name it")
     else:
-        word = read_family(columns, "columns")
-        chosen = [((name,), word) for name in rest]
+        family = read_family(columns, "columns")
+        requested = [((name,), family) for name in rest]
+        if isinstance(family, Family):
+            table.check_not_nested(left_out)
+            is_joint = not family.columnwise and family.cell_type != "text"
+            if is_joint and not any(table.is_block(name) for name in rest):
+                requested = [(tuple(rest), family)]
     if left_out:
         warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
-    return _found(chosen, left_out, table, given, weight)
+    return _resolve_options(requested, left_out, table, given, weight)
+
+
+def _families_by_name(columns: Mapping[Any, Any], features: list[Name]) -> list[tuple[tuple[Name, ...], Any]]:
+    """Return the columns of every key of a mapping, with its family; raise DataError if a column occurs twice."""
+    known = set(features)
+    named = [(_named(key, features, known), key) for key in columns if key is not ...]
+    repeated = _repeated([name for names, _ in named for name in names])
+    if repeated is not None:
+        raise DataError(f"column {repeated!r} has two families in columns=; expected one.")
+    return [(names, read_family(columns[key], f"the family of {short_repr(key)} in columns=")) for names, key in named]
 
 
 def _text_columns(columns: Any, features: list[Name]) -> set[Name]:
@@ -129,8 +130,8 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
     ):
         if names:
             warn(
-                f"{_listed(names)}: left out, since cells {why} are not read.\n"
-                f"{hint} columns of their own, or name the columns to be read: columns={{...}}.",
+                f"{_listed(names)}: dropped, because values {why} are not supported.\n"
+                f"{hint} as separate columns, or name the columns to use: columns={{...}}.",
                 DataSourceWarning,
             )
 
@@ -144,7 +145,7 @@ def columns_with_option(columns: Any, features: list[Name], word: str) -> set[Na
     return {name for name in features if named.get(name, columns.get(...)) == word}
 
 
-def _found(
+def _resolve_options(
     chosen: list[tuple[tuple[Name, ...], Any]],
     left_out: dict[Name, str],
     table: Table,

@@ -35,7 +35,7 @@ def open_features(X: Any) -> Table:
     if isinstance(X, Table | Mapping | NamedMatrix) or _is_framed(X) or open_source(X) is not None:
         table = open_table(X)
         if not table.columns:
-            raise DataError("there is no column to learn from; expected at least 1.")
+            raise DataError("X has no columns; expected at least 1.")
         return table
     if (texts := plain_texts(X, _TEXT, "text")) is not None:
         return Table({"text": texts})

@@ -45,7 +45,7 @@ class Labels(NamedTuple):
         n = int((self.rows > 0).sum())  # codes of a range of integers may include levels without rows
         if self.domain.kind == "int" and n > _MOST_NUMBERS and n > len(self.codes) / 2:
             raise LabelError(
-                f"y (column {target!r}) has {n} different whole numbers in {len(self.codes)} rows; expected classes.\n"
+                f"y (column {target!r}) has {n} distinct integers in {len(self.codes)} rows; expected classes.\n"
                 "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), "
                 "or use y.astype(str)."
             )

@@ -319,7 +319,7 @@ def families_of(read: Sequence[ParameterBlock]) -> dict[Any, Family]:
 def check_strength(strength: Any) -> float:
     """Raise an error unless the strength is a positive number of rows; return it."""
     if not isinstance(strength, int | float | np.integer | np.floating) or not 0 < strength < np.inf:
-        raise DataError.wrong_type("strength", repr(strength), "how many rows it is worth: a positive number")
+        raise DataError.wrong_type("strength", repr(strength), "a positive number of rows")
     return float(strength)
 
 

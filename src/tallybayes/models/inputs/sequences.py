@@ -73,7 +73,7 @@ class Sequences(NamedTuple):
             raise DataError.wrong_type(
                 f"column {column!r}, the silent steps before each,",
                 f"{cells[wrong[0]]!r} at step {int(wrong[0])} of all",
-                "a whole number of at least 0, 0 where none is silent",
+                "an integer of at least 0; 0 without a gap",
             )
         gaps = numbers.astype(np.int64)
         return self._replace(table=self.table.without(column), gaps=gaps if gaps.any() else None)
@@ -104,7 +104,7 @@ def open_sequences(
     X = as_rows(X)
     if sequence is not None:
         if lengths is not None:
-            raise DataError("lengths and sequence= are two ways to say the same; expected one of them.")
+            raise DataError("lengths and sequence are both given; expected one of them.")
         return _from_frame(open_table(X), sequence, order)
     if lengths is not None:
         table = open_table(X)
@@ -199,7 +199,7 @@ def _length(part: Any) -> int:
 def _offsets(lengths: Any, n_steps: int) -> np.ndarray:
     array = np.asarray(lengths)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size) or (array < 0).any():
-        raise DataError.wrong_type("lengths", repr(lengths)[:60], "whole numbers of at least 0, one a sequence")
+        raise DataError.wrong_type("lengths", repr(lengths)[:60], "integers of at least 0, one per sequence")
     if array.sum() != n_steps:
         raise DataError(f"the lengths sum to {int(array.sum())}, but there are {n_steps} steps; expected as many.")
     return np.concatenate([[0], np.cumsum(array)]).astype(np.int64)

@@ -248,7 +248,7 @@ def test_columns_by_name_by_position_and_by_tuple():
     for columns, words in (({"taste": tb.Gaussian()}, "'taste'"), ({7: tb.Gaussian()}, "7")):
         with pytest.raises(DataError, match=words):
             tb.NaiveBayes(columns).fit(frame, KINDS)
-    with pytest.raises(DataError, match="'size' is given a family twice"):
+    with pytest.raises(DataError, match="'size' has two families"):
         tb.NaiveBayes({"size": tb.Gaussian(), 1: tb.Poisson()}).fit(frame, KINDS)
     for columns in ("automatic", tb.Gaussian, {"size": "gaussian"}):
         with pytest.raises(DataError, match="famil"):
