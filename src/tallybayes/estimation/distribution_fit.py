@@ -93,9 +93,7 @@ def fit_distribution(
     empty: list[Any] = []
     if counts is not None:
         if values is not None or weight is not None or group is not None:
-            raise DataError(
-                "counts is given together with values, weight or group; expected one or the other."
-            )
+            raise DataError("counts is given together with values, weight or group; expected one or the other.")
         values, weight, group, empty = expand_frequency_table(counts, family)
     elif values is None:
         raise DataError.wrong_type(

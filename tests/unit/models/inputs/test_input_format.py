@@ -114,9 +114,7 @@ def test_continuous_target_names_regression(y):
 
 def test_choose_takes_whole_numbers_for_continuous_where_most_occur_once():
     rows = pd.DataFrame({"a": np.arange(40.0), "price": np.r_[np.arange(30), np.arange(10)]})
-    with pytest.raises(
-        tb.LabelError, match=r"(?s)'price'\) has 30 distinct integers in 40 rows.*tb\.LinearRegression"
-    ):
+    with pytest.raises(tb.LabelError, match=r"(?s)'price'\) has 30 distinct integers in 40 rows.*tb\.LinearRegression"):
         tb.AutoClassifier().fit(rows, "price")
     assert tb.AutoClassifier(folds=2).fit(rows[:40], rows.price // 8).classes_.tolist() == [0, 1, 2, 3]
     assert len(tb.AutoClassifier(folds=2).fit(rows, rows.price.astype(str)).classes_) == 30  # on purpose
