@@ -150,7 +150,7 @@ def test_certified_standard_errors(name):
     p = rows.shape[1] - 1
     known = tb.LinearNormalInverseGamma(np.zeros(p), np.zeros((p, p)), 1e14, 1e14 * deviation**2)
     posterior = known.update(tb.LinearGaussian().collect(rows).reshape_groups(()))
-    slopes, intercept = posterior._variances()
+    slopes, intercept = posterior.coefficient_variances()
     found = deviation * np.sqrt(np.append(intercept, slopes))
     assert worst(found, errors) < 1e-9
 

@@ -274,7 +274,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
             np.broadcast_to(self.precision_cholesky, (*given, p, p)), np.broadcast_to(np.eye(p), (*given, p, p))
         )
 
-    def _variances(self) -> tuple[np.ndarray, np.ndarray]:
+    def coefficient_variances(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the variances of the slopes and of the intercept, divided by σ²."""
         self._require_proper("uncertainty")
         inverse = self._inverse_root()
@@ -284,7 +284,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def interval(self, mass: float = 0.95) -> Interval:
         """Return equal-tailed credible intervals of slopes and intercept (Student t) and variance (inverse gamma)."""
-        slopes, intercept = self._variances()
+        slopes, intercept = self.coefficient_variances()
         expected = self._parameters(np.zeros(()))
         unit = self.scale / self.shape
         ends = []
@@ -340,7 +340,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def column(self, index: int) -> NormalInverseGamma:
         """Return the marginal distribution of one slope and the noise variance."""
-        slopes, _ = self._variances()
+        slopes, _ = self.coefficient_variances()
         location = np.broadcast_to(self.location, slopes.shape)[..., index]
         return NormalInverseGamma(location, 1.0 / slopes[..., index], self.shape, self.scale)
 

@@ -28,7 +28,7 @@ from tallybayes.models.network.inference.row_predictions import require_discrete
 from tallybayes.models.network.network_fit import open_rows
 from tallybayes.models.network.network_held_out import read_node, target_posterior
 from tallybayes.models.regression.linear_regression import LinearRegression
-from tallybayes.models.regression.target_prediction import predictions_and_targets
+from tallybayes.models.regression.target_prediction import predict_targets
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.results.classification_evaluation import Evaluation
 from tallybayes.results.density_evaluation import DensityEvaluation
@@ -235,7 +235,7 @@ def _evaluate_regression(
 ) -> RegressionEvaluation:
     """Evaluate the predictive distributions of a regression."""
     groups = open_features(data).column(by) if is_name(by) else by
-    predictive, targets, weight = predictions_and_targets(model, data, target, sample_weight)
+    predictive, targets, weight = predict_targets(model, data, target, sample_weight)
     by_name = str(by) if is_name(by) else "group"
     return RegressionEvaluation(targets, predictive, weight=weight, by=groups, by_name=by_name, mass=mass)
 

@@ -319,7 +319,7 @@ def _margins(distribution: Any) -> dict[str, Any]:
         mean = stats.t(2 * distribution.shape, loc=distribution.location, scale=std)
         return {"mean": mean, "variance": stats.invgamma(distribution.shape, scale=distribution.scale)}
     if isinstance(distribution, LinearNormalInverseGamma):
-        slopes, _ = distribution._variances()
+        slopes, _ = distribution.coefficient_variances()
         unit = (distribution.scale / distribution.shape)[..., None]
         slope = stats.t(2 * distribution.shape[..., None], loc=distribution.location, scale=np.sqrt(unit * slopes))
         return {"slope": slope, "variance": stats.invgamma(distribution.shape, scale=distribution.scale)}

@@ -10,7 +10,7 @@ from tallybayes.errors import DataError
 from tallybayes.evaluation.validation.parameter_grid import listed
 from tallybayes.models.regression.regression_counts import target_moments
 from tallybayes.models.regression.regression_fit import read_rows
-from tallybayes.models.regression.target_prediction import predictions_and_targets
+from tallybayes.models.regression.target_prediction import predict_targets
 from tallybayes.plotting.plot import Plot, PlotAxes, PlotTable
 from tallybayes.plotting.style import (
     NOTE,
@@ -76,7 +76,7 @@ def _line(panel: Axes, model: Any, X: Any, y: Any, mass: float) -> list[PlotTabl
     high = center + 2.5 * (spread or 1.0)
     rows = groups = None
     if X is not None:
-        table, _ = read_rows(model, X, y, None)
+        table, _ = read_rows(model, design, X, y, None)
         rows = np.asarray(table.column(name), float), np.asarray(table.column(target), float)
         groups = None if design.by is None else np.asarray(table.column(design.by), dtype=object)
         low = float(rows[0].min())
@@ -152,7 +152,7 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
 
 def _errors(panel: Axes, model: Any, X: Any, y: Any) -> list[PlotTable]:
     """Plot the residuals by the predicted target."""
-    predictions, targets, _ = predictions_and_targets(model, X, y, None)
+    predictions, targets, _ = predict_targets(model, X, y)
     kept = np.flatnonzero(~np.isnan(targets))[:_MOST_POINTS]
     predicted = predictions.mean()[kept]
     residual = (targets - predictions.mean())[kept]

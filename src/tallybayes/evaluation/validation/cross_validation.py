@@ -436,7 +436,7 @@ def _count_targets(
     models, _ = candidate_models(model, candidates)
     degree = max(degree for each in models for degree in each._degrees())
     highest = clone(models[0]).set_params(degree=degree)
-    return HoldOutTargets(highest, data, target, sample_weight)  # type: ignore[arg-type]  # the target may be in data
+    return HoldOutTargets(highest, data, target, sample_weight)
 
 
 def _evaluate_targets(

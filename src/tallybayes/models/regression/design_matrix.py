@@ -47,9 +47,14 @@ class Design(NamedTuple):
         return not self.by_name and all(_DEFAULT_TARGET.fullmatch(str(name)) for name in self.targets)
 
     @property
+    def given(self) -> tuple[Name, ...]:
+        """The column of the groups, if there is one."""
+        return () if self.by is None else (self.by,)
+
+    @property
     def inputs(self) -> list[Name]:
         """The columns that rows must have."""
-        return [*self.numbers, *self.labels, *(() if self.by is None else (self.by,))]
+        return [*self.numbers, *self.labels, *self.given]
 
     @property
     def columns_in(self) -> list[Name]:
@@ -163,6 +168,10 @@ class Design(NamedTuple):
         if not np.isfinite(cells).all():
             name = _called([self.numbers[index] for index in term])
             raise DataError(f"{name!r} overflows in some row.\n    Use a lower degree, or other units.")
+
+    def shape(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the arrays of all targets as one: (n,) if y was one-dimensional, else (n, targets)."""
+        return parts[0] if self.single else np.stack(parts, axis=1)
 
     def to_json(self) -> dict[str, Any]:
         """Return the design as JSON."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.linear_gaussian import LinearGaussian
-from tallybayes.models.regression.design_matrix import Design, Levels
+from tallybayes.models.regression.design_matrix import Design
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import SampleWeights
 from tallybayes.warnings import DataSourceWarning, warn
 
 _CELLS = 1 << 23  # of terms that are made at a time
@@ -25,8 +27,7 @@ _CELLS = 1 << 23  # of terms that are made at a time
 
 def check_counted(design: Design, tally: Tally) -> None:
     """Raise DataError if no row of a target was counted."""
-    for target in design.targets:
-        moments: Any = tally.statistics[_place(tally, target)]
+    for target, (_, moments) in zip(design.targets, target_moments(design, tally), strict=True):
         if not moments.group_weights().sum() > 0:
             raise DataError(
                 f"target {target!r} has 0 complete rows (target, all inputs, positive weight); expected at least 1.\n"
@@ -34,61 +35,83 @@ def check_counted(design: Design, tally: Tally) -> None:
             )
 
 
-def label_factors(model: Any) -> list[Factor]:
-    """Return p(column) of every categorical column, which records its levels."""
-    declared = model.levels or {}
-    return [Factor(name, (), Categorical(declared.get(name))) for name in model._design.labels]
+@dataclass(frozen=True)
+class RegressionCounter:
+    """How the rows of a regression are counted: its design, and the levels that the user declared.
+
+    Attributes
+    ----------
+    design : Design
+    declared : mapping from column to its levels, or None to take the levels of the data
+    """
+
+    design: Design
+    declared: Mapping[Name, Iterable[Any] | None]
+
+    @property
+    def label_factors(self) -> list[Factor]:
+        """p(column) of every categorical column, which records its levels."""
+        return [Factor(name, (), Categorical(_as_tuple(self.declared.get(name)))) for name in self.design.labels]
+
+    @property
+    def schema(self) -> Schema:
+        """The schema: levels are sorted, unless the user declared them in another order."""
+        names = [*self.design.labels, *self.design.given]
+        return Schema(sorted_domains=tuple(str(name) for name in names if self.declared.get(name) is None))
+
+    def count(self, table: Table, weight: SampleWeights, like: Tally | None) -> Tally:
+        """Return the tally of rows in memory; moments have the anchors of `like`, if it has the same columns."""
+        design = self.design
+        weights = check_weight(weight, table.n_rows)
+        missing = design.missing(table)
+        if missing.any():
+            complete = np.flatnonzero(~missing.any(axis=1))
+            _warn_of_missing(design, missing)
+            table = table.rows(complete)
+            weights = None if weights is None else weights[complete]
+        counted = count(table, self.label_factors, weight=weights, schema=self.schema)
+        levels = levels_of(design, counted)
+        columns = design.columns(levels)
+        # Rows of weight 0 may have further levels.
+        levels = {name: tuple(dict.fromkeys((*levels[name], *levels_in(table, name)))) for name in design.labels}
+        if design.by is not None:
+            _check_groups_present(table, design.by)
+        targets = {name: _target_of(table, name) for name in design.targets}
+        slabs = list(_slabs(targets, max(8, len(columns))))
+        totals: list[Tally | None] = [None] * len(slabs)
+        step = max(1024, _CELLS // (len(columns) + 1))
+        for start in range(0, max(table.n_rows, 1), step):
+            chunk = slice(start, start + step)
+            rows = table if table.n_rows <= step else table.rows(chunk)
+            cells = design.expand(rows, levels) | {name: rows.column(name) for name in design.given}
+            cells |= {name: column[chunk] for name, column in targets.items()}
+            for index, slab in enumerate(slabs):
+                factor = Factor((*columns, *slab), design.given, LinearGaussian())
+                total = totals[index]
+                anchors = _anchors(like, factor) if total is None else total
+                part = self._count_slab(cells, factor, None if weights is None else weights[chunk], anchors)
+                totals[index] = part if total is None else total + part
+        for total, slab in zip(totals, slabs, strict=True):
+            assert total is not None
+            counted = counted | _apart(total, columns, slab)
+        return counted
+
+    def _count_slab(
+        self, cells: Mapping[Name, Any], factor: Factor, weight: np.ndarray | None, like: Tally | None
+    ) -> Tally:
+        """Return the moments of inputs and some targets, over the rows with observed targets."""
+        table = Table({name: cells[name] for name in (*factor.columns, *factor.given)})
+        known = ~np.isnan(cells[factor.columns[-1]])
+        if not known.all():
+            rows = np.flatnonzero(known)
+            table = table.rows(rows)
+            weight = None if weight is None else weight[rows]
+        return count(table, [factor], weight=weight, schema=self.schema, like=like)
 
 
-def schema_of(model: Any) -> Schema:
-    """Return the schema: levels are sorted, unless the user declared them in another order."""
-    declared = model.levels or {}
-    design = model._design
-    names = [*design.labels, *([] if design.by is None else [design.by])]
-    return Schema(sorted_domains=tuple(str(name) for name in names if declared.get(name) is None))
-
-
-def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tally:
-    """Return the tally of rows in memory."""
-    design: Design = model._design
-    weights = check_weight(weight, table.n_rows)
-    missing = design.missing(table)
-    if missing.any():
-        whole = np.flatnonzero(~missing.any(axis=1))
-        _warn_of_missing(design, missing)
-        table = table.rows(whole)
-        weights = None if weights is None else weights[whole]
-    counted = count(table, label_factors(model), weight=weights, schema=schema_of(model))
-    levels = levels_of(design, counted)
-    observed_levels = {
-        name: read_level(table, name) for name in design.labels
-    }  # rows of weight 0 may have further levels
-    columns = design.columns(levels)
-    given = () if design.by is None else (design.by,)
-    if design.by is not None:
-        _check_groups_present(table, design.by)
-    step = max(1024, _CELLS // (len(columns) + 1))
-    targets = {name: _target_of(table, name) for name in design.targets}
-    slabs = list(_slabs(targets, max(8, len(columns))))
-    totals: list[Tally | None] = [None] * len(slabs)
-    for start in range(0, max(table.n_rows, 1), step):
-        part = slice(start, start + step)
-        rows = table if table.n_rows <= step else table.rows(part)
-        weights_of_rows = None if weights is None else weights[part]
-        columns_of_rows = design.expand(rows, {**levels, **_all_levels(observed_levels, levels)})
-        columns_of_rows |= {name: rows.column(name) for name in given}
-        for index, slab in enumerate(slabs):
-            factor = Factor((*columns, *slab), given, LinearGaussian())
-            before = totals[index]
-            cells = {name: targets[name][part] for name in slab}
-            moments = _count_slab(
-                {**columns_of_rows, **cells}, factor, weights_of_rows, schema_of(model), _anchors(like, factor, before)
-            )
-            totals[index] = moments if before is None else before + moments
-    for total, slab in zip(totals, slabs, strict=True):
-        assert total is not None
-        counted = counted | _apart(total, columns, slab)
-    return counted
+def _as_tuple(levels: Iterable[Any] | None) -> tuple[Any, ...] | None:
+    """Return declared levels as a tuple."""
+    return None if levels is None else tuple(levels)
 
 
 def _warn_of_missing(design: Design, missing: np.ndarray) -> None:
@@ -121,17 +144,6 @@ def _slabs(targets: dict[Name, np.ndarray], most: int) -> Iterator[tuple[Name, .
     yield from ((name,) for name in targets if name not in set(whole))
 
 
-def _count_slab(columns: dict[Name, Any], factor: Factor, weight: Any, schema: Schema, like: Tally | None) -> Tally:
-    """Return the moments of inputs and some targets, over the rows with observed targets."""
-    table = Table({name: columns[name] for name in (*factor.columns, *factor.given)})
-    known = ~np.isnan(columns[factor.columns[-1]])
-    if not known.all():
-        known_rows = np.flatnonzero(known)
-        table = table.rows(known_rows)
-        weight = None if weight is None else weight[known_rows]
-    return count(table, [factor], weight=weight, schema=schema, like=like)
-
-
 def _apart(total: Tally, columns: Sequence[Name], targets: Sequence[Name]) -> Tally:
     """Return one factor per target from moments counted together, bit-identical to counting each target alone."""
     (factor,) = total.factors
@@ -143,23 +155,18 @@ def _apart(total: Tally, columns: Sequence[Name], targets: Sequence[Name]) -> Ta
     return Tally(factors, [moments.columns(positions) for positions in columns_of_target], total.domains, total.schema)
 
 
-def read_level(table: Table, name: Name) -> tuple[Any, ...]:
-    """Return the levels that a column has."""
+def levels_in(table: Table, name: Name) -> tuple[Any, ...]:
+    """Return the levels that occur in a column."""
     codes, (domain,) = table.levels([name], lambda _: True)
     seen = np.unique(np.asarray(codes.columns[0]).astype(np.int64))
     return tuple(domain.levels[code] for code in seen.tolist() if 0 <= code < len(domain.levels))
 
 
-def _all_levels(shown: dict[Name, tuple[Any, ...]], levels: Levels) -> dict[Name, tuple[Any, ...]]:
-    """Return the known levels of every column, then the further levels of these rows."""
-    return {name: tuple(dict.fromkeys((*levels[name], *more))) for name, more in shown.items()}
-
-
-def _anchors(like: Tally | None, factor: Factor, total: Tally | None) -> Tally | None:
-    """Return a tally of the same factor, whose anchors the moments are centered at; None if there is none."""
-    if total is not None or like is None:
-        return total
-    index = _place(like, factor.columns[-1])
+def _anchors(like: Tally | None, factor: Factor) -> Tally | None:
+    """Return the part of a tally for the same factor, whose anchors the moments are centered at; None without it."""
+    if like is None:
+        return None
+    index = _target_index(like, factor.columns[-1])
     same = like.factors[index].columns == factor.columns
     return Tally((factor,), [like.statistics[index]], like.domains, like.schema) if same else None
 
@@ -183,14 +190,14 @@ def levels_of(design: Design, tally: Tally) -> dict[Name, tuple[Any, ...]]:
     return {name: tally.domains[str(name)].levels for name in design.labels}
 
 
-def _place(tally: Tally, target: Name) -> int:
+def _target_index(tally: Tally, target: Name) -> int:
     """Return the index of a target's factor."""
     return next(
         k for k, f in enumerate(tally.factors) if f.columns[-1] == target and isinstance(tally.statistics[k], Moments)
     )
 
 
-def merge_tallies(design: Design, left: Tally, right: Tally) -> tuple[Tally, Tally]:
+def align_tallies(design: Design, left: Tally, right: Tally) -> tuple[Tally, Tally]:
     """Return two tallies with the same columns: an indicator that one tally lacks gets moments of zero."""
     if not design.labels:
         return left, right
@@ -199,17 +206,23 @@ def merge_tallies(design: Design, left: Tally, right: Tally) -> tuple[Tally, Tal
     except KeyError as error:
         raise StatisticsError.incompatible("the columns of labels", list(left.domains), list(right.domains)) from error
     columns = design.columns(levels)
-    return _with_columns(design, left, columns), _with_columns(design, right, columns)
+    return _with_columns(left, columns), _with_columns(right, columns)
 
 
-def subtract_tally_columns(design: Design, left: Tally, right: Tally) -> Tally:
+def merge_tallies(design: Design, left: Tally, right: Tally) -> Tally:
+    """Return the sum of two tallies, with the indicators of the levels of both."""
+    left, right = align_tallies(design, left, right)
+    return left + right
+
+
+def subtract_tally(design: Design, left: Tally, right: Tally) -> Tally:
     """Return the difference of two tallies, without the indicators of levels that no longer occur."""
-    minuend, subtrahend = merge_tallies(design, left, right)
-    tally = minuend - subtrahend
-    return _with_columns(design, tally, design.columns(levels_of(design, tally))) if design.labels else tally
+    left, right = align_tallies(design, left, right)
+    tally = left - right
+    return _with_columns(tally, design.columns(levels_of(design, tally))) if design.labels else tally
 
 
-def _with_columns(design: Design, tally: Tally, columns: Sequence[Name]) -> Tally:
+def _with_columns(tally: Tally, columns: Sequence[Name]) -> Tally:
     """Return a tally whose moments have these input columns, in this order."""
     factors = list(tally.factors)
     statistics = list(tally.statistics)
@@ -226,7 +239,7 @@ def _with_columns(design: Design, tally: Tally, columns: Sequence[Name]) -> Tall
 def target_moments(design: Design, tally: Tally) -> Iterator[tuple[Factor, Moments]]:
     """Yield every target's factor and moments."""
     for target in design.targets:
-        index = _place(tally, target)
+        index = _target_index(tally, target)
         moments = tally.statistics[index]
         assert isinstance(moments, Moments)
         yield tally.factors[index], moments

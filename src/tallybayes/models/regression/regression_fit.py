@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.array_input import as_array
-from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.dates import origins, with_dates_whole, with_parts_of_dates
 from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.open_source import open_source
@@ -24,96 +21,31 @@ from tallybayes.models.inputs.features import (
     check_feature_names,
     feature_names,
     is_name,
+    is_rows_of_mappings,
     open_features,
     target_name,
+    with_absent_keys,
 )
 from tallybayes.models.inputs.input_format import dates_among, with_weight
-from tallybayes.models.receipt import with_receipt
 from tallybayes.models.regression.design_matrix import Design
-from tallybayes.models.regression.regression_counts import (
-    check_counted,
-    count_rows,
-    merge_tallies,
-    subtract_tally_columns,
-)
+from tallybayes.models.regression.regression_counts import RegressionCounter, check_counted, merge_tallies
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
 
-Model = TypeVar("Model", bound=Any)
+if TYPE_CHECKING:
+    from tallybayes.models.regression.linear_regression import LinearRegression
 
 
-def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
-    """Fit the model to the rows, replacing any earlier counts.
+class FirstRows(NamedTuple):
+    """The first rows of a regression, which determine its design."""
 
-    Parameters
-    ----------
-    X : array, data frame, mapping of columns, list of dicts; path, source or table of a database
-        Numeric, categorical and date columns. Categorical columns become indicators; dates are split into their parts.
-        Rows with a missing input are not counted, with a warning.
-    y : array-like of shape (n,) or (n, targets), column name of X, or list of column names
-        The targets. A missing target (NaN) is skipped, for that target only.
-    sample_weight : array-like of shape (n,), or column name of X, optional
-
-    Returns
-    -------
-    self
-    """
-    source = open_source(X)
-    fresh = clone(model)
-    fresh._check_settings()
-    if source is None:
-        table, weight, fresh._design = _read_first(fresh, X, y, sample_weight)
-        tally = count_rows(fresh, table, weight, None)
-    else:
-        _check_source(source, y, sample_weight)
-        with source.snapshot():
-            first, _, fresh._design = _read_first(fresh, source.first_batch(), y, sample_weight)
-            _check_has_rows(first.n_rows)
-            tally = _count_source(fresh, source, sample_weight, None)
-    check_counted(fresh._design, tally)
-    model._copy_input_format(fresh)._frame_library = frame_kind(X)
-    return model._set_tally(tally)
+    table: Table
+    weight: Any
+    design: Design
 
 
-def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
-    """Count more rows, possibly with new levels. Any order and any split of the rows gives the same model as `fit`.
-
-    Parameters
-    ----------
-    X, y, sample_weight
-        As for `fit`.
-
-    Returns
-    -------
-    self
-    """
-    if not hasattr(model, "tally_"):
-        return fit(model, X, y, sample_weight)
-    counted, more = merge_tallies(model._design, model.tally_, _count_more(model, X, y, sample_weight))
-    return model._set_tally(counted + more)
-
-
-@with_receipt
-def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
-    """Remove training rows exactly: the model becomes as if they had never been counted.
-
-    Parameters
-    ----------
-    X, y, sample_weight
-        Rows that were counted, as for `fit`.
-
-    Returns
-    -------
-    self
-    """
-    check_is_fitted(model, "tally_")
-    return model._set_tally(
-        subtract_tally_columns(model._design, model.tally_, _count_more(model, X, y, sample_weight))
-    )
-
-
-def _check_has_rows(n_rows: int) -> None:
+def check_has_rows(n_rows: int) -> None:
     """Raise DataError if there are no rows."""
     if n_rows == 0:
         raise DataError("Found array with 0 sample(s): there are 0 rows to learn from; expected at least 1.")
@@ -122,68 +54,104 @@ def _check_has_rows(n_rows: int) -> None:
 # ---- Reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Design]:
-    """Return the first rows, their weights and the design, which these rows determine."""
-    table, weight = with_weight(open_features(X), sample_weight)
-    _check_has_rows(table.n_rows)
+def read_first(
+    X: Rows,
+    y: Labels | None,
+    sample_weight: SampleWeights,
+    degree: int,
+    by: Name | None,
+    declared: Collection[Name],
+) -> FirstRows:
+    """Return the first rows and their design.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `LinearRegression.fit`.
+    degree : int
+        The highest degree to count.
+    by : name or None
+        The column of the groups.
+    declared : collection of names
+        Columns that are categorical whatever their type.
+    """
+    given, weight = with_weight(open_features(X), sample_weight)
+    check_has_rows(given.n_rows)
     named = named_targets(y)
-    unsplit = table
-    by = model.by
-    by_name = bool(named)
-    table = with_parts_of_dates(table, keep=[by, *named])
-    if by_name:
-        targets: tuple[Name, ...] = tuple(named)
+    table = with_parts_of_dates(given, keep=[*named, *([] if by is None else [by])])
+    if named:
+        targets = tuple(named)
         for name in targets:
             table.column(name)
         rows = table
         single = is_name(y)
     else:
-        columns, single = _targets(y, table.n_rows)
+        columns, single = _target_columns(y, table.n_rows)
         targets = tuple(target_name(y if single else None, str(name), table) for name in columns)
         rows = _with_targets(table, dict(zip(targets, columns.values(), strict=True)))
     if by is not None and by not in table.columns:
         raise DataError.unknown_column([by], table.columns)
     inputs = [name for name in table.columns if name not in (*targets, by)]
-    declared = model.levels or {}
     unknown = [name for name in declared if name not in inputs]
     if unknown:
         raise DataError.unknown_column(unknown, inputs)
-    for name in inputs:
-        if table.kind(name) in ("sparse", "text") or table.is_block(name):
-            kind = f"{table.kind(name)} or a block"
-            raise DataError.wrong_type(f"column {name!r}", kind, "one number or level in every row", "Make it dense.")
-    labels = tuple(name for name in inputs if name in declared or (table.kind(name) == "label" and _shows(table, name)))
+    labels = tuple(name for name in inputs if _is_categorical(table, name) or name in declared)
     numbers = tuple(name for name in inputs if name not in labels)
-    names_in = feature_names(X, unsplit)
+    names_in = None if named else feature_names(X, given)
     design = Design(
         targets,
         numbers,
         labels,
         by,
-        max(model._degrees()),
-        by_name,
+        degree,
+        bool(named),
         single,
-        None if by_name else len(unsplit.columns),
-        None if by_name or names_in is None else tuple(names_in),
-        dates_among(unsplit, table),
+        None if named else len(given.columns),
+        None if names_in is None else tuple(names_in),
+        dates_among(given, table),
     )
     design.check_size()
-    return rows, weight, design
+    return FirstRows(rows, weight, design)
 
 
-def _shows(table: Table, name: Name) -> bool:
-    """Return whether a categorical column has any level; a column of missing cells only may be numeric."""
-    return bool((table.levels([name], lambda _: True)[0].columns[0] >= 0).any())
+def count_first(
+    X: Rows,
+    y: Labels | None,
+    sample_weight: SampleWeights,
+    degree: int,
+    by: Name | None,
+    declared: Mapping[Name, Iterable[Any] | None],
+) -> tuple[Design, Tally]:
+    """Return the design and the tally of the first rows; parameters as for `read_first`."""
+    source = open_source(X)
+    if source is None:
+        table, weight, design = read_first(X, y, sample_weight, degree, by, declared)
+        tally = RegressionCounter(design, declared).count(table, weight, None)
+    else:
+        weight_column = check_source(source, y, sample_weight)
+        with source.snapshot():
+            design = read_first(source.first_batch(), y, sample_weight, degree, by, declared).design
+            tally = count_source(RegressionCounter(design, declared), source, weight_column, None)
+    check_counted(design, tally)
+    return design, tally
 
 
-def named_targets(y: Any) -> list[Name]:
+def _is_categorical(table: Table, name: Name) -> bool:
+    """Return whether a column has levels; a column of missing cells only may be numeric. Raise DataError for blocks."""
+    if table.kind(name) in ("sparse", "text") or table.is_block(name):
+        kind = f"{table.kind(name)} or a block"
+        raise DataError.wrong_type(f"column {name!r}", kind, "one number or level in every row", "Make it dense.")
+    return table.kind(name) == "label" and bool((table.levels([name], lambda _: True)[0].columns[0] >= 0).any())
+
+
+def named_targets(y: Labels | None) -> list[Name]:
     """Return the target names if y names columns of the rows; an empty list if y holds values."""
     if is_name(y):
         return [y if isinstance(y, str) else int(y)]
-    return list(y) if isinstance(y, list | tuple) and all(isinstance(one, str) for one in y) else []
+    return list(y) if isinstance(y, list | tuple) and all(isinstance(name, str) for name in y) else []
 
 
-def _targets(y: Any, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
+def _target_columns(y: Labels | None, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
     """Return the targets by name, as numbers, and whether y was one-dimensional."""
     if y is None:
         raise DataError(
@@ -214,42 +182,40 @@ def _with_targets(table: Table, targets: dict[Name, np.ndarray]) -> Table:
     return table
 
 
-def read_rows(model: Any, X: Rows, y: Any, sample_weight: SampleWeights) -> tuple[Table, Any]:
+def read_rows(
+    model: LinearRegression, design: Design, X: Rows, y: Labels | None, sample_weight: SampleWeights
+) -> tuple[Table, SampleWeights]:
     """Return X and y as one table, and the weights, checked against the design of a fitted model."""
-    design: Design = model._design
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
     if names := named_targets(y):
         columns: dict[Any, Any] = {name: table.column(name) for name in names}
     else:
-        columns, _ = _targets(y, table.n_rows)
-        check_features(model, X, table)
+        columns, _ = _target_columns(y, table.n_rows)
+        _check_features(model, design, X, table)
     table = with_parts_of_dates(table, design.inputs)
     if len(columns) != len(design.targets):
         raise DataError(
             f"y has {len(columns)} targets; expected {len(design.targets)}, as in fit: "
             f"{', '.join(map(repr, design.targets))}."
         )
-    renamed = dict(zip(design.targets, columns.values(), strict=True))
-    return _with_targets(table, renamed), weight
+    return _with_targets(table, dict(zip(design.targets, columns.values(), strict=True))), weight
 
 
-def with_targets(model: Model, names: tuple[Name, ...]) -> Model:
-    """Return a copy of the model with other target names, if its own are the default ones."""
-    design: Design = model._design
-    if not design.unnamed or len(names) != len(design.targets) or {*names} & {*design.inputs}:
-        return model
-    tally = model.tally_
-    for old, new in zip(design.targets, names, strict=True):
-        tally = tally.renamed(old, new)
-    renamed = copy.copy(model)
-    renamed._design = design._replace(targets=names)
-    return renamed._set_tally(tally)
+def open_inputs(model: LinearRegression, design: Design, X: Rows) -> Table:
+    """Return rows without targets as a table, checked against the design of a fitted model."""
+    X = as_rows(X, model)
+    table = open_features(X)
+    if is_rows_of_mappings(X):  # a key that a mapping lacks is a missing cell
+        known = {origin for name in design.inputs for origin in origins(name)}
+        absent = [name for name in design.inputs if not table.has(name)]
+        table = with_absent_keys(X, table, absent, known.union(design.targets))
+    _check_features(model, design, X, table)
+    return with_parts_of_dates(table, design.inputs)
 
 
-def check_features(model: Any, X: Rows, table: Table) -> None:
+def _check_features(model: LinearRegression, design: Design, X: Rows, table: Table) -> None:
     """Raise an error if the columns of X are not those of `fit`."""
-    design: Design = model._design
     known = list(with_dates_whole({n: 1 for n in table.columns if n not in design.targets}, design.dates))
     absent = [name for name in design.inputs if not table.has(name)]
     if design.feature_names is not None and hasattr(X, "columns") and known != list(design.feature_names):
@@ -266,51 +232,52 @@ def check_features(model: Any, X: Rows, table: Table) -> None:
 # ---- Counting --------------------------------------------------------------------------------------------------------
 
 
-def _count_more(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
+def count_more(
+    model: LinearRegression, counter: RegressionCounter, X: Rows, y: Labels | None, sample_weight: SampleWeights
+) -> Tally:
     """Return the tally of more rows, in memory or in a data source."""
+    design = counter.design
     source = open_source(X)
     if source is None:
-        return count_rows(model, *read_rows(model, X, y, sample_weight), model.tally_)
-    _check_source(source, y, sample_weight)
-    if tuple(named_targets(y)) != model._design.targets:
-        raise DataError.wrong_type("y", repr(y), f"{list(model._design.targets)}, the targets of fit")
+        table, weight = read_rows(model, design, X, y, sample_weight)
+        return counter.count(table, weight, model.tally_)
+    weight_column = check_source(source, y, sample_weight)
+    if tuple(named_targets(y)) != design.targets:
+        raise DataError.wrong_type("y", repr(y), f"{list(design.targets)}, the targets of fit")
     with source.snapshot():
-        return _count_source(model, source, sample_weight, model.tally_)
+        return count_source(counter, source, weight_column, model.tally_)
 
 
-def _check_source(source: Source, y: Any, sample_weight: Any) -> None:
-    """Raise an error if targets or weights are not columns of the source."""
-    for name in named_targets(y) or [y]:
-        check_names(source, y=name)
+def check_source(source: Source, y: Labels | None, sample_weight: SampleWeights) -> str | None:
+    """Return the name of the weight column; raise an error if targets or weights are not columns of the source."""
     if y is None:
-        _targets(None, 0)
+        _target_columns(None, 0)
+    targets: list[Any] = list(named_targets(y)) or [y]
+    for name in targets:
+        check_names(source, y=name)
     check_names(source, sample_weight=sample_weight)
+    return sample_weight if isinstance(sample_weight, str) else None
 
 
-def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | None) -> Tally:
+def count_source(counter: RegressionCounter, source: Source, sample_weight: str | None, like: Tally | None) -> Tally:
     """Return the tally of the rows of a data source, counted in the database or batch by batch."""
-    from tallybayes.models.regression.regression_sql import count_there
+    from tallybayes.models.regression.regression_sql import count_in_database
 
-    design: Design = model._design
+    design = counter.design
     names = [*design.inputs, *design.targets]
-    read = {origin for name in names for origin in origins(name)}
-    known = set(source.schema.names)
-    source.check_columns(name for name in names if known.isdisjoint(origins(name)))
-    counted_there = count_there(model, source, sample_weight)
-    if counted_there is not None:
-        return counted_there
-    wanted = [name for name in source.schema.names if name in read or name == sample_weight]
-    total: Tally | None = None
-    for table in tables_of_batches(source, "learning", wanted):
+    required = {origin for name in names for origin in origins(name)}
+    available = set(source.schema.names)
+    source.check_columns(name for name in names if available.isdisjoint(origins(name)))
+    total = count_in_database(counter, source, sample_weight)
+    if total is not None:
+        return total
+    columns = [name for name in source.schema.names if name in required or name == sample_weight]
+    for table in tables_of_batches(source, "learning", columns):
         rows, weight = with_weight(table, sample_weight)
         with with_file_location(table):
-            part = count_rows(model, rows, weight, like)
-        if total is None:
-            total = part
-        else:
-            left, right = merge_tallies(design, total, part)
-            total = left + right
+            part = counter.count(rows, weight, like)
+        total = part if total is None else merge_tallies(design, total, part)
     if total is None:
-        _check_has_rows(0)
+        check_has_rows(0)
     assert total is not None
     return total

@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tallybayes.data.source import Source
 from tallybayes.data.sql.query_source import Query
 from tallybayes.families.linear_gaussian import LinearGaussian
-from tallybayes.models.regression.design_matrix import Design, indicator
-from tallybayes.models.regression.regression_counts import label_factors, levels_of, schema_of
-from tallybayes.tally.factor import Factor, Name
+from tallybayes.models.regression.design_matrix import Design, Levels, indicator
+from tallybayes.models.regression.regression_counts import RegressionCounter, levels_of
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 
-def count_there(model: Any, source: Source, sample_weight: str | None) -> Tally | None:
+def count_in_database(counter: RegressionCounter, source: Source, sample_weight: str | None) -> Tally | None:
     """Return the tally of rows in a database, or None if the rows must be read, for example to skip missing inputs."""
     if not source.counts or not isinstance(source, Query):
         return None
-    design: Design = model._design
-    labels = label_factors(model)
-    schema = schema_of(model)
-    categorical = [*design.labels, *([] if design.by is None else [design.by])]
-    if any(source.n_missing(str(name), sample_weight) for name in categorical):
+    design = counter.design
+    if any(source.n_missing(str(name), sample_weight) for name in (*design.labels, *design.given)):
         return None  # reading the rows raises an error that names the row
-    counted = source.count(labels, sample_weight, schema, None) if labels else Tally((), (), {}, schema)
-    if counted is None:
+    factors = counter.label_factors
+    counted = source.count(factors, sample_weight, counter.schema, None) if factors else None
+    if factors and counted is None:
         return None
-    levels = levels_of(design, counted)
+    total = counted or Tally((), (), {}, counter.schema)
+    levels = levels_of(design, total)
+    terms = _term_expressions(design, source, levels)
+    quote = source.dialect.quote
+    copied = {str(name): quote(name) for name in (*design.given, *([] if sample_weight is None else [sample_weight]))}
+    for target in design.targets:
+        expressions = {**terms, str(target): source.dialect.number(source.written(target)), **copied}
+        view = source.selecting(expressions)
+        known = Query(source.dialect, f"SELECT * FROM {view.table} WHERE {quote(target)} IS NOT NULL")
+        known.name = source.name
+        known.names = list(expressions)
+        factor = Factor((*design.columns(levels), target), design.given, LinearGaussian())
+        moments = known.count([factor], sample_weight, counter.schema, None)
+        if moments is None:
+            return None
+        total = total | moments
+    return total
+
+
+def _term_expressions(design: Design, source: Query, levels: Levels) -> dict[str, str]:
+    """Return the SQL expression of each term of the design matrix, by its name."""
     dialect = source.dialect
-    number = {name: dialect.number(source.written(name)) for name in (*design.numbers, *design.targets)}
-    written: dict[Name, str] = {}
+    numbers = [dialect.number(source.written(name)) for name in design.numbers]
+    expressions = {}
     for term, name in zip(design.terms(design.degree), design.term_names(design.degree), strict=True):
-        written[name] = " * ".join(number[design.numbers[place]] for place in term)
+        expressions[str(name)] = " * ".join(numbers[index] for index in term)
     for label in design.labels:
         for level in levels[label]:
             is_level = f"{source.written(label)} = {dialect.value(level)}"
-            written[indicator(label, level)] = f"CASE WHEN {is_level} THEN 1.0 ELSE 0.0 END"
-    columns = design.columns(levels)
-    given = () if design.by is None else (design.by,)
-    extra = [*given, *([] if sample_weight is None else [sample_weight])]
-    for target in design.targets:
-        expressions = {**written, target: number[target], **{name: dialect.quote(name) for name in extra}}
-        view = source.selecting({str(name): text for name, text in expressions.items()})
-        query = f"SELECT * FROM {view.table} WHERE {dialect.quote(target)} IS NOT NULL"
-        observed = Query(dialect, query)
-        observed.name = source.name
-        observed.names = list(map(str, expressions))
-        factor = Factor((*columns, target), given, LinearGaussian())
-        sums = observed.count([factor], sample_weight, schema, None)
-        if sums is None:
-            return None
-        counted = counted | sums
-    return counted
+            expressions[str(indicator(label, level))] = f"CASE WHEN {is_level} THEN 1.0 ELSE 0.0 END"
+    return expressions

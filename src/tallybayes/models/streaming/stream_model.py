@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.progress import progress_of
 from tallybayes.data.source import Source
 from tallybayes.errors import DataError, NotForgettableError
