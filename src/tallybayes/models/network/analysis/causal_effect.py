@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.models.inputs.features import one_row
 from tallybayes.models.network.analysis.adjustment_sets import Identification, identify
@@ -20,11 +19,9 @@ from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, run_query
 from tallybayes.models.network.inference.query_result import QueryResult, format_evidence
+from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN = 12
 
@@ -66,7 +63,7 @@ def causal_effect(
     return CausalEffect(identification, (levels, outcomes), (interventional, observational), conditions, undefined)
 
 
-class CausalEffect(Mapping[Any, Any]):
+class CausalEffect(Result, Mapping[Any, Any]):
     """Causal effect: a mapping from levels of the treatment to p(outcome | do(treatment = level)), or to means.
 
     Attributes
@@ -149,49 +146,37 @@ class CausalEffect(Mapping[Any, Any]):
         """The nodes to highlight in a plot of the network, by their role."""
         return self._identification.marks
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame: a row for every level of the treatment and of the outcome."""
-        import pandas as pd
+    @property
+    def _columns(self) -> list[Name]:
+        """The names of the columns of levels."""
+        return [self.treatment] if self._outcomes is None else [self.treatment, self.outcome]
 
-        names: list[Any] = [self.treatment] if self._outcomes is None else [self.treatment, self.outcome]
-        names += ["interventional", "observational", "difference"]
-        return pd.DataFrame([[*key, *numbers] for key, numbers in self._rows()], columns=names)
-
-    def _rows(self) -> list[tuple[tuple[Any, ...], tuple[float, float, float]]]:
-        """Return the levels and the numbers of every row of the table."""
-        if self._outcomes is None:
-            keys: list[tuple[Any, ...]] = [(level,) for level in self._levels]
-        else:
-            keys = [(level, outcome) for level in self._levels for outcome in self._outcomes]
+    def _rows(self) -> list[tuple[Any, ...]]:
+        """Return the levels, and the interventional, observational and subtracted numbers of every row."""
+        levels = product(self._levels, *([] if self._outcomes is None else [self._outcomes]))
         tables = (self.interventional, self.observational, self.difference)
-        numbers = zip(*(table.ravel().tolist() for table in tables), strict=True)
-        return list(zip(keys, numbers, strict=True))
+        numbers = (table.ravel().tolist() for table in tables)
+        return [(*key, *row) for key, *row in zip(levels, *numbers, strict=True)]
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        is_mean = self._outcomes is None
-        nodes = [self.treatment] if is_mean else [self.treatment, self.outcome]
-        names = [f"{'mean, ' if is_mean else ''}{name}" for name in ("interventional", "observational")]
-        form = ".5g" if is_mean else ".4f"
+    def _frame_data(self) -> FrameData:
+        names: list[Any] = [*self._columns, "interventional", "observational", "difference"]
+        return dict(zip(names, zip(*self._rows(), strict=True), strict=True))
+
+    def _content(self) -> list[str | ResultTable]:
+        n_levels = len(self._columns)
+        prefix, form = ("mean, ", ".5g") if self._outcomes is None else ("", ".4f")
 
         def shown(value: float, sign: str = "") -> str:
             return "undefined" if math.isnan(value) else f"{value + 0.0:{sign}{form}}"
 
-        rows = [[*map(repr, key), shown(a), shown(b), shown(round(c, 12), "+")] for key, (a, b, c) in self._rows()]
-        return [*map(printable, nodes), *names, "difference"], rows
-
-    def _notes(self) -> list[str]:
-        return [_undefined_where(self.treatment, *item) for item in self._undefined.items()]
-
-    def __repr__(self) -> str:
-        head, rows = self._table()
-        text = text_table([head, *rows[:_SHOWN]])
-        if len(rows) > _SHOWN:
-            text.append(f"  … {len(rows) - _SHOWN} more")
-        notes = [f"  {note}" for note in self._notes()]
-        return "\n".join([self._identification.title(self.given), *text, *notes])
-
-    def _repr_html_(self) -> str:
-        return html_parts((self._identification.title(self.given), *self._table()), *self._notes())
+        rows = []
+        for row in self._rows():
+            interventional, observational, difference = row[n_levels:]
+            numbers = shown(interventional), shown(observational), shown(round(difference, 12), "+")
+            rows.append([*map(repr, row[:n_levels]), *numbers])
+        head = [*map(printable, self._columns), f"{prefix}interventional", f"{prefix}observational", "difference"]
+        notes = [f"  {_undefined_where(self.treatment, *item)}" for item in self._undefined.items()]
+        return [ResultTable(rows, head, self._identification.title(self.given), max_rows=_SHOWN), *notes]
 
 
 def _check_roles(

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.network.analysis.adjustment_sets import Identification, identify
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.queries import query
+from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.factor import Name
 
-if TYPE_CHECKING:
-    import pandas as pd
+_COLUMNS = ("interventional", "observational", "difference")
 
 
-class LinearCausalEffect:
+class LinearCausalEffect(Result):
     """Change of the mean of a continuous outcome per unit of a continuous treatment.
 
     The interventional slope is constant, because means are linear in continuous parents and no discrete node depends on
@@ -61,26 +59,13 @@ class LinearCausalEffect:
         """The nodes to highlight in a plot of the network, by their role."""
         return self._identification.marks
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame of one row."""
-        import pandas as pd
+    def _frame_data(self) -> FrameData:
+        return {name: [getattr(self, name)] for name in _COLUMNS}
 
-        head, _ = self._table()
-        return pd.DataFrame([[self.interventional, self.observational, self.difference]], columns=head)
-
-    def _title(self) -> str:
-        return f"{self._identification.title(self.given)}: per unit of {self.treatment}"
-
-    def _table(self) -> tuple[list[str], list[str]]:
+    def _content(self) -> list[ResultTable]:
         cells = [f"{self.interventional:.5g}", f"{self.observational:.5g}", f"{round(self.difference, 12) + 0.0:+.5g}"]
-        return ["interventional", "observational", "difference"], cells
-
-    def __repr__(self) -> str:
-        return "\n".join([self._title(), *text_table(self._table())])
-
-    def _repr_html_(self) -> str:
-        head, cells = self._table()
-        return html_parts((self._title(), head, [cells]))
+        title = f"{self._identification.title(self.given)}: per unit of {self.treatment}"
+        return [ResultTable([cells], _COLUMNS, title)]
 
 
 def linear_causal_effect(

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.features import one_row
 from tallybayes.models.network.estimated_network import EstimatedNetwork
@@ -18,16 +16,15 @@ from tallybayes.models.network.inference.evidence import Evidence, read_evidence
 from tallybayes.models.network.inference.network_inference import Compiled, NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, check_not_observed, display_evidence, run_query
 from tallybayes.models.network.inference.query_result import format_evidence
+from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plotting.plot import Plot
 
 _SHOWN = 12
-_HEAD = ["", "value", "low", "high", "slope"]
 
 EntryIndex = tuple[Name, tuple[int, ...]]  # a node, and the codes of its parents and its level
 
@@ -118,7 +115,7 @@ class Entry(NamedTuple):
         return f"p({printable(self.node)} = {self.level!r}{' | ' + parents if parents else ''})"
 
 
-class Sensitivity(Sequence[Entry]):
+class Sensitivity(Result, Sequence[Entry]):
     """Sensitivity of a probability to every entry of the CPTs: a sequence of entries, the most influential first.
 
     Binary nodes are represented by their second level. Entries without influence by the graph are excluded.
@@ -205,12 +202,9 @@ class Sensitivity(Sequence[Entry]):
             "    Check the names, and that every parent of the node has a level."
         )
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame: a row for every entry, the most influential first."""
-        import pandas as pd
-
+    def _frame_data(self) -> FrameData:
         names = ["node", "level", "given", "value", "low", "high", "slope"]
-        return pd.DataFrame([[getattr(entry, name) for name in names] for entry in self], columns=names)
+        return {name: [getattr(entry, name) for entry in self] for name in names}
 
     def plot(self, ax: Axes | None = None, *, most: int = 15) -> Plot:
         """Plot the range of the probability for each entry, the widest first (tornado plot); needs matplotlib.
@@ -243,23 +237,16 @@ class Sensitivity(Sequence[Entry]):
         change = "halved or doubled" if self.odds == 2 else f"{self.odds:g} times as small or large"
         return f"the odds of an entry are {change}"
 
-    def __repr__(self) -> str:
-        text = text_table([_HEAD, *map(self._row, self[:_SHOWN])])
-        if len(self) > _SHOWN:
-            text.append(f"  … {len(self) - _SHOWN} with less influence")
-        return "\n".join([f"{self._head}:", *text]) if len(self) else self._head
-
-    @property
-    def _head(self) -> str:
-        condition = f", if {self.perturbation}" if len(self) else ", for all entries of the CPTs"
-        return f"{self.title} = {self.probability:.4g}{condition}"
-
-    def _row(self, entry: Entry) -> list[str]:
-        numbers = [f"{value:.4g}" for value in (entry.value, entry.low, entry.high)]
-        return [entry.name, *numbers, f"{entry.slope + 0.0:+.4g}"]
-
-    def _repr_html_(self) -> str:
-        return html_parts((self._head, _HEAD, map(self._row, self)))
+    def _content(self) -> list[str | ResultTable]:
+        probability = f"{self.title} = {self.probability:.4g}"
+        if not self:
+            return [f"{probability}, for all entries of the CPTs"]
+        rows = []
+        for entry in self:
+            numbers = [f"{value:.4g}" for value in (entry.value, entry.low, entry.high)]
+            rows.append([entry.name, *numbers, f"{entry.slope + 0.0:+.4g}"])
+        head = ["", "value", "low", "high", "slope"]
+        return [ResultTable(rows, head, f"{probability}, if {self.perturbation}:", max_rows=_SHOWN)]
 
 
 def _functions(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
 from tallybayes.models.inputs.features import one_row
@@ -18,12 +16,10 @@ from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, display_evidence, run_query
 from tallybayes.models.network.inference.query_result import format_evidence
+from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN, _BAR = 12, 20
 _NOTHING = 1e-12  # rounding error of a value of 0
@@ -75,7 +71,7 @@ def value_of_information(
     return ValueOfInformation(target, display_evidence(given, do), _entropy(proba), values, decision, not_evaluated)
 
 
-class ValueOfInformation(Mapping[Any, float]):
+class ValueOfInformation(Result, Mapping[Any, float]):
     """Value of information: a mapping from node to bits or, with costs, to the expected saving, best first.
 
     Attributes
@@ -138,42 +134,26 @@ class ValueOfInformation(Mapping[Any, float]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame: a row for every node, best first."""
-        import pandas as pd
+    def _frame_data(self) -> FrameData:
+        costs = {} if self.expected_cost is None else {"saved": self.saved, "observation_costs": self.observation_costs}
+        columns = {"bits": self.bits, **costs, **({"value": self._values} if costs else {})}
+        return {"node": list(self), **{name: list(values.values()) for name, values in columns.items()}}
 
-        frame = {"node": list(self), "bits": list(self.bits.values())}
-        if self.expected_cost is not None:
-            frame |= {name: list(getattr(self, name).values()) for name in ("saved", "observation_costs")}
-            frame |= {"value": list(self.values())}
-        return pd.DataFrame(frame)
-
-    def _title(self) -> str:
+    def _content(self) -> list[str | ResultTable]:
         evidence = format_evidence(self.given)
         condition = f", given {evidence}" if evidence else ""
-        decision = ""
-        if self.decision is not None:
-            decision = f"; best decision {self.decision!r}, expected cost {self.expected_cost:.4g}"
-        title = f"value of information about {printable(self.target)}{condition}"
-        return f"{title}: entropy {self.entropy:.3g} bits{decision}"
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        if self.expected_cost is None:
-            unit = _BAR / self.entropy if self.entropy > 0 else 0.0
-            rows = [[printable(node), f"{bits:.4f}", "█" * round(unit * bits)] for node, bits in self.bits.items()]
-            return ["", "bits", ""], rows
-        rows = []
-        for node, bits in self.bits.items():
-            numbers = (self.saved[node], self.observation_costs[node], self[node])
-            rows.append([printable(node), f"{bits:.4f}", *(f"{value:.4g}" for value in numbers)])
-        return ["", "bits", "saved", "cost", "value"], rows
-
-    def __repr__(self) -> str:
-        head, rows = self._table()
-        text = text_table([head, *rows[:_SHOWN]])
-        if len(rows) > _SHOWN:
-            text.append(f"  … {len(rows) - _SHOWN} of less value")
-        return "\n".join([self._title(), *text, *(f"  {note}" for note in self._notes())])
+        title = f"value of information about {printable(self.target)}{condition}: entropy {self.entropy:.3g} bits"
+        head = ["", "bits", ""]
+        unit = _BAR / self.entropy if self.entropy > 0 else 0.0
+        cells = {node: ["█" * round(unit * bits)] for node, bits in self.bits.items()}
+        if self.expected_cost is not None:
+            title += f"; best decision {self.decision!r}, expected cost {self.expected_cost:.4g}"
+            head = ["", "bits", "saved", "cost", "value"]
+            for node in self:
+                numbers = (self.saved[node], self.observation_costs[node], self[node])
+                cells[node] = [f"{value:.4g}" for value in numbers]
+        rows = [[printable(node), f"{bits:.4f}", *cells[node]] for node, bits in self.bits.items()]
+        return [ResultTable(rows, head, title, max_rows=_SHOWN), *(f"  {note}" for note in self._notes())]
 
     def _notes(self) -> list[str]:
         """Return the notes below the table."""
@@ -184,10 +164,6 @@ class ValueOfInformation(Mapping[Any, float]):
             more = ", …" if len(self.measured) > _SHOWN else ""
             notes.append(f"continuous nodes, not evaluated: {', '.join(map(printable, self.measured[:_SHOWN]))}{more}")
         return notes
-
-    def _repr_html_(self) -> str:
-        head, rows = self._table()
-        return html_parts((self._title(), ["node", *head[1:]], rows), *self._notes())
 
 
 def _mutual_information(joint: np.ndarray) -> float:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.structure.equivalence_class import EquivalenceClass, equivalence_class
+from tallybayes.results.result import FrameData, PlottedResult, ResultTable, columns_of
 from tallybayes.tally.factor import Name
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-    from tallybayes.plotting.plot import Plot
 
 _MAX_ROWS = 40  # of a printed table
 
@@ -52,7 +45,7 @@ class SearchSummary(NamedTuple):
     constraints: list[str]
 
 
-class Structure:
+class Structure(PlottedResult):
     """Structure found by `learn_structure`, for ``tb.BayesianNetwork(structure)``.
 
     Attributes
@@ -80,6 +73,8 @@ class Structure:
     >>> tb.BayesianNetwork(structure).fit(rows).query("fire", {"smoke": 1})[1].__round__(3)
     0.95
     """
+
+    _plot_function = "network.learned_structure.plot_structure"
 
     def __init__(
         self,
@@ -139,28 +134,8 @@ class Structure:
                         ancestors[node] = above | ancestors[parent]
         return Graph.read(parents)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the edges as a pandas data frame, one row per edge."""
-        import pandas as pd
-
-        return pd.DataFrame(self.edges, columns=list(LearnedEdge._fields))
-
-    def plot(self, ax: Axes | None = None) -> Plot:
-        """Plot the graph, parents above children, with edges as thick as they are strong; needs matplotlib.
-
-        Without bootstrap, line widths follow the score gains. Reversible edges have no arrowhead.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        Plot
-        """
-        from tallybayes.plotting.network.learned_structure import plot_structure
-
-        return plot_structure(self, ax)
+    def _frame_data(self) -> FrameData:
+        return columns_of(LearnedEdge, self.edges)
 
     def _title(self) -> str:
         summary = self._summary
@@ -175,27 +150,16 @@ class Structure:
             lines.append(f"  strength: fraction of {summary.n_bootstrap} bootstrap searches")
         return "\n".join([*lines, *(f"  {line}" for line in summary.constraints)])
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the head and the rows of the printed table of edges."""
+    def _content(self) -> list[str | ResultTable]:
         has_strengths = self.strengths is not None
         rows = []
         for edge in self.edges:
             arrow = f"{printable(edge.parent)} {'–' if edge.reversible else '→'} {printable(edge.child)}"
             strength = [f"{edge.strength:.2f}", f"{edge.direction:.2f}"] if has_strengths else []
             rows.append([arrow, f"{edge.score_gain:.1f}", *strength])
-        return ["", "gain", *(["strength", "direction"] if has_strengths else [])], rows
-
-    def _notes(self) -> list[str]:
-        reversible = any(edge.reversible for edge in self.edges)
-        return ["–: reversible, the data do not determine the direction."] if reversible else []
-
-    def __repr__(self) -> str:
-        head, rows = self._table()
         if not rows:
-            return self._title()
-        lines = text_table([head, *rows[:_MAX_ROWS]], right=range(1, len(head)))
-        lines += [f"  … {len(rows) - _MAX_ROWS} more"] * (len(rows) > _MAX_ROWS)
-        return "\n".join([self._title(), *lines, *self._notes()])
-
-    def _repr_html_(self) -> str:
-        return html_parts((self._title(), *self._table()), *self._notes())
+            return [self._title()]
+        reversible = any(edge.reversible for edge in self.edges)
+        notes = ["–: reversible, the data do not determine the direction."] if reversible else []
+        head = ["", "gain", *(["strength", "direction"] if has_strengths else [])]
+        return [ResultTable(rows, head, self._title(), "lr", max_rows=_MAX_ROWS), *notes]

@@ -207,7 +207,7 @@ def test_it_prints_draws_and_shows_in_notebooks():
     assert list(found.to_frame()) == ["node", "level", "given", "value", "low", "high", "slope"]
     assert [entry.node for entry in found[:2]] == found.to_frame()["node"].tolist()[:2]
     many = random_network(12, 0).sensitivity({"node 11": "level 2"}, {"node 3": "level 0"}, odds=math.inf)
-    assert "with less influence" in repr(many)
+    assert " more" in repr(many)
     assert "from 0 to 1" in repr(many)
     assert len(many.plot(most=5).to_frame()) == 5
     with pytest.raises(DataError, match="most is 0"):

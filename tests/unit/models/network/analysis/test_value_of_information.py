@@ -160,7 +160,7 @@ def test_it_prints_and_shows_in_notebooks():
     many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(20)}).fit(
         {"y": [0, 1], **{f"x{k}": [0, 1] for k in range(20)}}
     )
-    assert "… 8 of less value" in repr(many.value_of_information("y"))
+    assert "… 8 more" in repr(many.value_of_information("y"))
 
 
 def test_measured_nodes_are_named_whose_worth_is_not_told():
