@@ -133,4 +133,4 @@ def with_intervention(leaf: FactorScorer, cells: np.ndarray) -> FactorScorer:
     """Return the joint distribution of a component under an intervention that sets the cells that are not NaN."""
     columns = np.flatnonzero(~np.isnan(cells))
     parameters = JointGaussian().intervene(leaf.parameters, columns.tolist(), cells[columns].tolist())
-    return leaf._replace(parameters=parameters)
+    return FactorScorer(leaf.factor, parameters, leaf.predictive, leaf.constant)

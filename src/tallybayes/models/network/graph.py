@@ -213,11 +213,7 @@ def _read_parents(source: object) -> dict[Name, list[Name]]:
     """Return the parents of every node of {node: parents}, edges or a networkx DiGraph, in the order given."""
     given: dict[Name, list[Name]] = {}
     if isinstance(source, Mapping):
-        for node, parents in source.items():
-            if parents is not None and not isinstance(parents, str | int | Iterable):
-                raise DataError.wrong_type(f"the parents of {node!r}", repr(parents), "a list of names")
-            names = [parents] if isinstance(parents, str | int) else parents or ()
-            given[_node_name(node)] = [_node_name(parent) for parent in names]
+        given = {_node_name(node): _parent_names(node, parents) for node, parents in source.items()}
     elif hasattr(source, "predecessors") and hasattr(source, "nodes"):
         given = {
             _node_name(node): [_node_name(parent) for parent in source.predecessors(node)] for node in source.nodes
@@ -235,6 +231,14 @@ def _read_parents(source: object) -> dict[Name, list[Name]]:
         )
     roots = [parent for parents in given.values() for parent in parents if parent not in given]
     return given | {root: [] for root in roots}
+
+
+def _parent_names(node: object, parents: object) -> list[Name]:
+    """Return the parents of a node as a list of names."""
+    if parents is not None and not isinstance(parents, str | int | Iterable):
+        raise DataError.wrong_type(f"the parents of {node!r}", repr(parents), "a list of names")
+    names = [parents] if isinstance(parents, str | int) else parents or ()
+    return [_node_name(parent) for parent in names]
 
 
 def read_edge(edge: object, what: str = "an edge") -> tuple[Any, Any]:

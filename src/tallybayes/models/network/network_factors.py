@@ -80,14 +80,19 @@ def node_families(graph: Graph, columns: Columns, table: Table) -> dict[Name, Fa
             for child, family in below.items():
                 is_block = table.is_block(node) or table.is_block(child)
                 _check_continuous_edge(node, families[node], child, family, is_block)
-    for node in graph.nodes:
-        conditional = family_given_continuous_parents(families[node])
-        if conditional is not None:
-            if not all(has_levels(families[parent]) for parent in graph.parents[node]):
-                families[node] = conditional
-            elif families[node].is_conditional and not table.is_block(node):
-                families[node] = Gaussian()  # a linear model without continuous parents
-    return {node: families[node] for node in graph.nodes}
+    return {node: _given_parents(families, node, graph.parents[node], table) for node in graph.nodes}
+
+
+def _given_parents(families: Mapping[Name, Family], node: Name, parents: tuple[Name, ...], table: Table) -> Family:
+    """Return the family of a node, linear in its continuous parents if it has some, Gaussian without."""
+    family = families[node]
+    conditional = family_given_continuous_parents(family)
+    if conditional is not None:
+        if not all(has_levels(families[parent]) for parent in parents):
+            return conditional
+        if family.is_conditional and not table.is_block(node):
+            return Gaussian()
+    return family
 
 
 def _default_family(node: Name, children: Collection[Family], table: Table) -> Family:
@@ -140,6 +145,11 @@ def check_structure(graph: Graph, tally: Tally) -> None:
             f"this tally does not fit the network {_format_parents(expected)}: found\n"
             + "\n".join("    " + line for line in tally.summary().splitlines())
         )
+    _check_families(tally)
+
+
+def _check_families(tally: Tally) -> None:
+    """Raise StatisticsError for a continuous parent of a discrete node, or a linear model of other families."""
     families = {name: factor.family for factor in tally.factors for name in parents_in(factor)}
     for factor in tally.factors:
         for name in factor.given:

@@ -109,9 +109,15 @@ def _assign_layers(above: list[list[int]]) -> list[int]:
     for node in reversed(range(n)):  # a node with more children than parents has shorter edges further down
         if len(below[node]) > len(above[node]):
             layer[node] = min(layer[child] for child in below[node]) - 1
-    max_width = max(6, math.ceil(1.5 * math.sqrt(n)))
+    order = sorted(range(n), key=lambda k: (layer[k], not below[k], k))  # leaves are moved down first
+    return _limit_widths(layer, above, order)
+
+
+def _limit_widths(layer: list[int], above: list[list[int]], order: list[int]) -> list[int]:
+    """Return the layers after nodes were moved down from wide layers, numbered without gaps."""
+    max_width = max(6, math.ceil(1.5 * math.sqrt(len(layer))))
     width: Counter[int] = Counter()
-    for node in sorted(range(n), key=lambda k: (layer[k], not below[k], k)):  # leaves are moved down first
+    for node in order:
         layer[node] = max([layer[node], *(layer[parent] + 1 for parent in above[node])])
         while width[layer[node]] >= max_width:
             layer[node] += 1

@@ -494,4 +494,5 @@ def _mask_degenerate_groups(scorer: FactorScorer) -> FactorScorer:
     """Return the scorer of a continuous node; groups of zero variance are undefined, as groups without rows."""
     if scorer.predictive:
         return scorer
-    return scorer._replace(parameters=mask_degenerate_groups(scorer.family, scorer.parameters))
+    parameters = mask_degenerate_groups(scorer.family, scorer.parameters)
+    return FactorScorer(scorer.factor, parameters, False, scorer.constant)
