@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tallybayes import kernels
+from tallybayes._utils.spanning_tree import maximum_spanning_tree
 from tallybayes.kernels.pair_counts import count_pairs, panels_of
 from tallybayes.models.ensemble.candidate_folds import Folds
 from tallybayes.models.ensemble.naive_bayes_by_fold import level_shares
-from tallybayes.models.one_dependence.maximum_spanning_tree import conditional_mutual_information, maximum_spanning_tree
+from tallybayes.models.one_dependence.mutual_information import conditional_mutual_information
 from tallybayes.models.one_dependence.pair_counts import PairCounts
 from tallybayes.models.one_dependence.pair_scorer import AllParentsScorer, PairScorer, TreeScorer
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from tallybayes._utils.spanning_tree import SpanningTree, maximum_spanning_tree
 from tallybayes.data.table import Table
 from tallybayes.errors import printable
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, factor_cells
@@ -19,11 +20,7 @@ from tallybayes.models.classification.methods.calculation_sheet import Calculati
 from tallybayes.models.classification.methods.explanation import shown
 from tallybayes.models.inputs.discretization import DiscretizedColumns
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
-from tallybayes.models.one_dependence.maximum_spanning_tree import (
-    SpanningTree,
-    conditional_mutual_information,
-    maximum_spanning_tree,
-)
+from tallybayes.models.one_dependence.mutual_information import conditional_mutual_information
 from tallybayes.models.one_dependence.pair_counts import PairCounts, discretize
 from tallybayes.models.one_dependence.pair_scorer import AllParentsScorer, PairScorer, TreeScorer
 from tallybayes.statistics.segments import Segments

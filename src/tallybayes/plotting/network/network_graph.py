@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.models.inspection.parameter_table import ParameterTable
 from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.estimated_network import EstimatedNetwork
@@ -69,16 +68,16 @@ def plot_network(
     has_evidence = any(part is not None and (not isinstance(part, Mapping) or len(part) > 0) for part in (given, do))
     title = ""
     table: PlotTable = _edge_table(graph)
-    if has_evidence:
-        check_is_fitted(model, "tally_")
-        network = model._estimated_network
+    is_roomy = style_for(len(graph.nodes)) is ROOMY
+    network = model._estimated_network if has_evidence or hasattr(model, "tally_") else None
+    if network is not None and has_evidence:
         after = node_posteriors(network, given, do)
         before = node_posteriors(network)
         boxes = {node: _posterior_box(network, node, before, after, given or {}, do or {}) for node in graph.nodes}
         title = f"pale: before, strong: given {format_known(given, do)}"
         table = posterior_table(network, before, after, graph.nodes)
-    elif tables and hasattr(model, "tally_") and style_for(len(graph.nodes)) is ROOMY:
-        boxes = {node: _table_box(model._estimated_network, node, model.parameters_) for node in graph.nodes}
+    elif network is not None and tables and is_roomy:
+        boxes = {node: _table_box(network, node, model.parameters_) for node in graph.nodes}
     else:
         boxes = {node: Box(shorten(node, 24)) for node in graph.nodes}
     for word, nodes in marks.items():

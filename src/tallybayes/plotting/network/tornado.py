@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def plot_sensitivity(sensitivity: Sensitivity, ax: Axes | None = None, *, most: 
     if not isinstance(most, int | np.integer) or most < 1:
         raise DataError.wrong_type("most", repr(most), "a whole number of at least 1")
     entries = sensitivity[: int(most)]
-    axes = new_axes(ax, figsize=(8.0, 1.3 + 0.36 * max(len(entries), 1)), layout="constrained")
+    axes: Any = new_axes(ax, figsize=(8.0, 1.3 + 0.36 * max(len(entries), 1)), layout="constrained")
     current = sensitivity.probability
     for row, entry in enumerate(entries):
         rises = entry.slope >= 0  # blue for a larger value of the entry, orange for a smaller one

@@ -1,21 +1,12 @@
-"""Maximum spanning trees of columns by conditional mutual information (Chow and Liu 1968; Friedman et al. 1997)."""
+"""Conditional mutual information of pairs of columns, from pair counts."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
 from tallybayes.models.one_dependence.pair_counts import PairCounts
 
 _CELLS_IN_CACHE = 32_768  # cells of pair counts that are processed at a time
-
-
-class SpanningTree(NamedTuple):
-    """The parent of each column, −1 for the root; and the columns in an order with parents first."""
-
-    parents: list[int]
-    order: list[int]
 
 
 def conditional_mutual_information(counts: PairCounts) -> np.ndarray:
@@ -55,22 +46,3 @@ def _n_log_n(counts: np.ndarray) -> np.ndarray:
     np.log(out, out=out)
     out *= counts
     return out
-
-
-def maximum_spanning_tree(weight: np.ndarray) -> SpanningTree:
-    """Return the maximum spanning tree with the first column as root (Prim 1957); ties go to the first column."""
-    d = len(weight)
-    parents = [-1] * d
-    order = list(range(min(d, 1)))
-    inside = np.arange(d) == 0
-    best = np.array(weight[0]) if d else np.zeros(0)
-    nearest = np.zeros(d, dtype=np.intp)
-    for _ in range(d - 1):
-        new = int(np.where(inside, -np.inf, best).argmax())
-        parents[new] = int(nearest[new])
-        order.append(new)
-        inside[new] = True
-        closer = weight[new] > best
-        best = np.where(closer, weight[new], best)
-        nearest = np.where(closer, new, nearest)
-    return SpanningTree(parents, order)
