@@ -81,16 +81,19 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
     _previous_means: np.ndarray  # the means used in the last E-step
 
     def _fit_counted(self, X: np.ndarray, offsets: np.ndarray, states: npt.ArrayLike) -> Self:
+        """Raise DataError: known states do not determine the components."""
         raise tb.DataError(
             "states= is not supported: it does not determine the component of a time step within its state.\n"
             "    Use tb.HiddenMarkovModel(components=…), which fits components by EM, or GaussianHMM."
         )
 
     def _check_cells(self, X: np.ndarray) -> None:
+        """Raise DataError for partly missing time steps."""
         check_complete_steps(X, "mixtures")
 
     def _family(self) -> tb.Family | None:
         # The tied family of this package shares the covariance between states, not within a state.
+        """Return the equivalent family; None if the Gaussians of a state share their covariance."""
         return None if self.covariance_type == "tied" else FAMILIES[self.covariance_type]()
 
     def _gaussians(self) -> tuple[np.ndarray, np.ndarray]:
@@ -121,12 +124,15 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         return maximum, log_prob
 
     def _emission(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(step | state)."""
         return self._log_prob_and_responsibilities(X)[0]
 
     def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(step | state), as the base class of hmmlearn calls it."""
         return self._emission(X)
 
     def _e_step(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
+        """Return the expected statistics, components included, and the log-likelihood."""
         self._previous_means = self.means_
         emission, responsibilities = self._log_prob_and_responsibilities(X)
         expected = self._expected_counts(emission, offsets)
@@ -141,6 +147,7 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         return [*counts, tb.Counts(responsibilities[seen].sum(axis=0))], float(expected.log_likelihood.sum())
 
     def _set_emission(self, statistics: list[Any]) -> None:
+        """Set weights, means and covariances by hmmlearn's formulas."""
         counts = statistics[0]
         component_counts = statistics[1].table
         mean = counts.mean.reshape(self.means_.shape)
@@ -181,6 +188,7 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         return squares.sum(axis=2) + 2 * self.covars_weight, n_features * (component_counts + 1) + 2 * (prior + 1)
 
     def _to_model(self) -> tb.HiddenMarkovModel:
+        """Return a `tb.HiddenMarkovModel` with the same parameters."""
         means, covars = self._gaussians()
         name = "covariance" if covars.ndim == 3 else "variance"
         covars = regularize(covars) if covars.ndim == 3 else covars

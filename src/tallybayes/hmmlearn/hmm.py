@@ -75,6 +75,7 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
     _parameters = ("emissionprob_",)
 
     def _validate(self, X: npt.ArrayLike) -> np.ndarray:
+        """Return the symbols as integers; −1 is missing."""
         symbols: np.ndarray = check_array(X, ensure_all_finite="allow-nan")
         if symbols.shape[1] != 1:
             warnings.warn("Inputs of shape other than (n_samples, 1) are deprecated.", DeprecationWarning, stacklevel=4)
@@ -91,20 +92,25 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
         return np.asarray(symbols)
 
     def _complete_steps(self, X: np.ndarray) -> np.ndarray:
+        """Return the time steps without missing symbols."""
         missing = (X < 0).any(axis=1)
         return X[~missing] if missing.any() else X
 
     def _family(self) -> tb.Family:
+        """Return the equivalent family."""
         return tb.Categorical(tuple(range(self.n_features)))
 
     def _emission(self, X: np.ndarray) -> Emission:
+        """Return the codes and log p(symbol | state)."""
         with np.errstate(divide="ignore"):
             return X.reshape(-1), np.log(np.ascontiguousarray(self.emissionprob_.T, dtype=float))
 
     def _kernel_statistics(self, X: np.ndarray, expected: ExpectedTransitions) -> list[Any]:
+        """Return the statistics of the kernel, which has counted the symbols."""
         return [tb.Counts(expected.start), tb.Counts(expected.transition), tb.Counts(expected.emission.T)]
 
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
+        """Return the sufficient statistics of the time steps."""
         codes = X.reshape(-1)
         sums = [
             np.bincount(codes[codes >= 0], state_responsibilities[codes >= 0], self.n_features)
@@ -113,12 +119,14 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
         return tb.Counts(np.stack(sums))
 
     def _set_emission(self, statistics: list[Any]) -> None:
+        """Set the emission probabilities: the posterior mode under a Dirichlet prior."""
         if "e" in self.params:
             table = np.maximum(self.emissionprob_prior - 1 + statistics[0].table, 0)
             before = getattr(self, "emissionprob_", None)
             self.emissionprob_ = divide_or_keep(table, table.sum(axis=1, keepdims=True), before)
 
     def _to_model(self) -> tb.HiddenMarkovModel:
+        """Return a `tb.HiddenMarkovModel` with the same parameters."""
         return to_tallybayes(
             self, {(0,): list(normalize(self.emissionprob_))}, levels={(0,): list(range(self.n_features))}
         )
@@ -187,16 +195,20 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
         super(GaussianHMM, GaussianHMM).covars_.fset(self, covars)
 
     def _variances(self) -> np.ndarray:
+        """Return variances (states, columns), or covariance matrices."""
         return over_states(self._covars_, self.covariance_type, self.n_components, np.shape(self.means_)[1])
 
     def _check_cells(self, X: np.ndarray) -> None:
+        """Raise DataError for partly missing time steps under a full covariance."""
         if self.covariance_type in ("full", "tied"):
             check_complete_steps(X, f"covariance_type={self.covariance_type!r}")
 
     def _family(self) -> tb.Family:
+        """Return the equivalent family."""
         return FAMILIES[self.covariance_type]()
 
     def _emission(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(step | state)."""
         log_prob = self._compute_log_likelihood(X)
         if self.implementation == "scaling":  # raise the error that hmmlearn raises
             underflowed = np.flatnonzero(log_prob.max(axis=1, initial=-np.inf) < _UNDERFLOW)
@@ -208,9 +220,11 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
         return log_prob
 
     def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(step | state), as the base class of hmmlearn calls it."""
         return log_densities(X, self.means_, self._variances())
 
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
+        """Return the sufficient statistics of the time steps."""
         if self.covariance_type in ("full", "tied"):
             incomplete = np.isnan(X).any(axis=1)
             X, responsibilities = (
@@ -220,6 +234,7 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
         return self._family().collect(X, None, self.n_components, responsibilities, like=like)
 
     def _set_emission(self, statistics: list[Any]) -> None:
+        """Set means and covariances by hmmlearn's formulas."""
         (counts,) = statistics
         weight = counts.weight
         if "m" in self.params:
@@ -251,6 +266,7 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
             self._covars_ = covars
 
     def _to_model(self) -> tb.HiddenMarkovModel:
+        """Return a `tb.HiddenMarkovModel` with the same parameters."""
         covars = self._variances()
         name = "covariance" if covars.ndim == 3 else "variance"
         covars = regularize(covars) if covars.ndim == 3 else covars
@@ -301,6 +317,7 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
     _parameters = ("emissionprob_",)
 
     def _validate(self, X: npt.ArrayLike) -> np.ndarray:
+        """Return the counts as integers; −1 is missing."""
         counts: np.ndarray = check_array(X, ensure_all_finite="allow-nan")
         if counts.dtype.kind == "f":
             missing = np.isnan(counts)
@@ -315,9 +332,11 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
         return np.asarray(counts)
 
     def _complete_steps(self, X: np.ndarray) -> np.ndarray:
+        """Return the time steps without missing counts."""
         return X[(X >= 0).all(axis=1)]
 
     def _check_and_set_n_features(self, X: np.ndarray) -> None:
+        """Set the number of columns and of trials; raise ValueError for invalid counts."""
         BaseHMM._check_and_set_n_features(self, X)
         if not np.issubdtype(X.dtype, np.integer) or X.min(initial=0) < 0:
             raise ValueError("Symbol counts should be nonnegative integers")
@@ -328,9 +347,11 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
             raise ValueError("Total count for each sample should add up to the number of trials")
 
     def _family(self) -> tb.Family:
+        """Return the equivalent family."""
         return tb.Multinomial()
 
     def _emission(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(counts | state)."""
         table = np.asarray(self.emissionprob_, dtype=float)
         check_width(X, table.shape[1])
         known = np.where(X < 0, 0, X).astype(float)
@@ -342,19 +363,23 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
         return log_prob
 
     def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(counts | state), as the base class of hmmlearn calls it."""
         return self._emission(X)
 
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
+        """Return the sufficient statistics of the time steps."""
         seen = (X >= 0).all(axis=1)
         return self._family().collect(X[seen].astype(float), None, self.n_components, responsibilities[seen])
 
     def _set_emission(self, statistics: list[Any]) -> None:
+        """Set the emission probabilities: the maximum likelihood estimate."""
         if "e" in self.params:
             table = statistics[0].total
             before = getattr(self, "emissionprob_", None)
             self.emissionprob_ = divide_or_keep(table, table.sum(axis=1, keepdims=True), before)
 
     def _to_model(self) -> tb.HiddenMarkovModel:
+        """Return a `tb.HiddenMarkovModel` with the same parameters."""
         table = normalize(self.emissionprob_)
         columns = tuple(range(table.shape[1]))
         emission = {columns: [{"probability": row} for row in table]}
@@ -402,6 +427,7 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
     _parameters = ("lambdas_",)
 
     def _check_cells(self, X: np.ndarray) -> None:
+        """Raise DataError for values that are not nonnegative integers."""
         invalid = np.argwhere((X < 0) | ((np.floor(X) != X) & ~np.isnan(X)))
         if len(invalid):
             step, column = invalid[0]
@@ -410,9 +436,11 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
             )
 
     def _family(self) -> tb.Family:
+        """Return the equivalent family."""
         return tb.Poisson()
 
     def _emission(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(counts | state)."""
         rates = np.asarray(self.lambdas_, dtype=float)
         check_width(X, rates.shape[1])
         missing, is_zero = np.isnan(X), rates == 0
@@ -425,12 +453,15 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
         return log_prob
 
     def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(counts | state), as the base class of hmmlearn calls it."""
         return self._emission(X)
 
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
+        """Return the sufficient statistics of the time steps."""
         return self._family().collect(X, None, self.n_components, responsibilities)
 
     def _set_emission(self, statistics: list[Any]) -> None:
+        """Set the rates by hmmlearn's formula."""
         (counts,) = statistics
         if "l" in self.params:
             weight = np.broadcast_to(counts.weight, counts.total.shape)
@@ -440,5 +471,6 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
             self.lambdas_ = np.where(weight == 0, getattr(self, "lambdas_", rates), rates)
 
     def _to_model(self) -> tb.HiddenMarkovModel:
+        """Return a `tb.HiddenMarkovModel` with the same parameters."""
         rates = np.asarray(self.lambdas_, dtype=float)
         return to_tallybayes(self, {tuple(range(rates.shape[1])): [{"rate": rate} for rate in rates]})

@@ -202,6 +202,7 @@ class HmmlearnDropIn:
         self._counts, self._labeled, self._fitted = counts, labeled, self._current_parameters()
 
     def _do_mstep(self, stats: dict[str, Any]) -> None:
+        """Set initial state and transition probabilities; a state that is never left keeps its row."""
         before = self.transmat_
         BaseHMM._do_mstep(self, stats)
         self.transmat_ = np.where(self.transmat_.sum(axis=1, keepdims=True) == 0, before, self.transmat_)
@@ -248,6 +249,7 @@ class HmmlearnDropIn:
     def _score(
         self, X: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, compute_posteriors: bool
     ) -> tuple[float, np.ndarray]:
+        """Return the log-likelihood and, if requested, the posterior state probabilities."""
         model = self._kernel_input(X, lengths)
         if not compute_posteriors:
             return float(hmm.log_likelihood(model).sum()), np.empty((0, self.n_components))
@@ -341,6 +343,7 @@ class HmmlearnDropIn:
         return codes.astype(np.int64)
 
     def _check(self) -> None:
+        """Validate the parameters as hmmlearn does."""
         super()._check()  # type: ignore[misc]
         if self.implementation not in _IMPLEMENTATIONS:
             raise ValueError(f"implementation is {self.implementation!r}, expected 'log' or 'scaling'")

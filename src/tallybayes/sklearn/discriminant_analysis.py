@@ -44,6 +44,7 @@ class CovarianceCounting(SklearnDropIn):
         return self._fit(X, y)
 
     def _counted(self, rows: Matrix) -> Matrix:
+        """Return the rows with booleans as numbers."""
         is_bool = isinstance(rows, np.ndarray) and rows.dtype == bool
         return np.asarray(rows, dtype=float) if is_bool else rows  # booleans would be a categorical column
 
@@ -53,6 +54,7 @@ class CovarianceCounting(SklearnDropIn):
         return isinstance(shrinkage, str) or getattr(self, "covariance_estimator", None) is not None
 
     def _check_countable(self, what: str) -> None:
+        """Raise StatisticsError if the covariance estimate needs the rows."""
         if self._needs_rows():
             raise tb.StatisticsError(
                 f"{what} needs covariances computed from sufficient statistics; found shrinkage={self.shrinkage!r} and "
@@ -147,9 +149,11 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
     _reads = {"ensure_min_samples": 2, "dtype": [np.float64, np.float32]}  # noqa: RUF012
 
     def _make_model(self) -> tb.GaussianDiscriminant:
+        """Return the unfitted model that counts the rows."""
         return tb.GaussianDiscriminant("tied", estimate="mle", class_prior="frequency")
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         count, moments = counts_of(model), statistics_of(model)
         n_classes, n_rows = len(count), count.sum()
         if n_rows == n_classes:
@@ -260,12 +264,15 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
     """
 
     def _labels(self, model: ClassModel) -> np.ndarray:
+        """Return the classes unchanged."""
         return model.classes_
 
     def _make_model(self) -> tb.GaussianDiscriminant:
+        """Return the unfitted model that counts the rows."""
         return tb.GaussianDiscriminant("full", estimate="mle", class_prior="frequency")
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         count, moments, classes = counts_of(model), statistics_of(model), model.classes_
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one. Got {len(classes)} class.")
@@ -310,6 +317,7 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
         raise linalg.LinAlgError(message)
 
     def _decision_function(self, X: Rows) -> np.ndarray:
+        """Return the log posterior of each class up to a constant, as scikit-learn scales it."""
         check_is_fitted(self)
         rows: np.ndarray = validate_data(self, X, reset=False)
         n_classes, n_columns = self.means_.shape

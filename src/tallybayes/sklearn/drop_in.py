@@ -109,6 +109,7 @@ class SklearnDropIn:
         """Raise StatisticsError if the parameters require more than sufficient statistics."""
 
     def _fit(self, X: Rows, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Validate the rows, count them and set the fitted attributes."""
         self._validate_params()  # type: ignore[attr-defined]
         rows, labels = self._validate(X, y, reset=True)
         weight = weights_of(sample_weight, rows)

@@ -87,6 +87,7 @@ class GaussianMixture(theirs.GaussianMixture):
         return labels
 
     def _initialize(self, X: np.ndarray, resp: np.ndarray | None, **options: object) -> None:
+        """Set the initial parameters from initial responsibilities, or from the given ones."""
         weights: Any = None
         means: Any = None
         covariances: Any = None
@@ -102,6 +103,7 @@ class GaussianMixture(theirs.GaussianMixture):
             self.covariances_, self.precisions_cholesky_ = self._of_precisions(np.asarray(self.precisions_init))
 
     def _m_step(self, X: np.ndarray, log_resp: np.ndarray, **options: object) -> None:
+        """Set the parameters from responsibilities."""
         weights, self.means_, self.covariances_ = self._estimated(X, np.exp(log_resp))
         self.weights_ = weights / weights.sum()
         self.precisions_cholesky_ = self._precisions_of(self.covariances_)
@@ -162,6 +164,7 @@ class GaussianMixture(theirs.GaussianMixture):
         return (covariances + np.swapaxes(covariances, -1, -2)) / 2, np.ascontiguousarray(upper)
 
     def _estimate_log_prob(self, X: np.ndarray, **options: object) -> np.ndarray:
+        """Return log p(row | component)."""
         if self.covariance_type in ("full", "tied"):
             family: Any = tb.MultivariateGaussian()
             log_prob = family.log_prob(family.as_parameters((self.means_, self._matrices()), None), X)
@@ -172,9 +175,11 @@ class GaussianMixture(theirs.GaussianMixture):
         return log_prob.astype(np.result_type(X.dtype, self.means_.dtype), copy=False)
 
     def _get_parameters(self) -> Any:
+        """Return the parameters and moments of the current initialization."""
         return (*super()._get_parameters(), self._moments)
 
     def _set_parameters(self, params: tuple[Any, ...], **options: object) -> None:
+        """Restore the parameters and moments of the best initialization."""
         super()._set_parameters(params[:4], **options)
         self._moments = params[4] if len(params) > 4 else None
 

@@ -119,9 +119,11 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
     """
 
     def _make_model(self) -> tb.NaiveBayes:
+        """Return the unfitted model that counts the rows."""
         return tb.NaiveBayes(tb.Gaussian(), estimate="mle", class_prior="frequency")
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         count = counts_of(model)
         moments = statistics_of(model)
         tally = model.tally_
@@ -158,9 +160,11 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
         return priors
 
     def _check_X(self, X: Rows) -> Matrix:  # noqa: N802
+        """Return the validated rows of a query."""
         return validate_data(self, X, reset=False)
 
     def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(class, row)."""
         joint = self._smoothed.predict_joint_log_proba(self._named(X))
         if self.priors is not None:  # a class without training rows is impossible, whatever its prior
             with np.errstate(divide="ignore"):
@@ -219,6 +223,7 @@ class DiscreteCounting(NaiveBayesCounting):
         return {"class_count_": count, "class_log_prior_": log_prior}
 
     def _set_tally(self, model: ClassModel, batch: Batch | None = None) -> Self:
+        """Set the fitted attributes; `class_prior` becomes that of the model."""
         if self.class_prior is not None and len(self.class_prior) == len(model.classes_):
             probabilities = np.asarray(self.class_prior, dtype=float) / np.sum(self.class_prior)
             model = model.reestimate(class_prior=by_class(model.classes_, probabilities))
@@ -256,9 +261,11 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
     """
 
     def _make_model(self) -> tb.NaiveBayes:
+        """Return the unfitted model that counts the rows."""
         return self._model_of(tb.Bernoulli(), lambda alpha: tb.Beta(alpha, alpha))
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         attributes = self._class_attributes(model)
         alpha = self._smoothing()
         counts = np.array(statistics_of(model).total)
@@ -267,9 +274,11 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
         return attributes | {"feature_count_": counts, "feature_log_prob_": log_prob}
 
     def _check_X(self, X: Rows) -> Matrix:  # noqa: N802
+        """Return the validated and binarized rows of a query."""
         return self._counted(validate_data(self, X, accept_sparse="csr", reset=False))
 
     def _joint_log_likelihood(self, X: Matrix) -> np.ndarray:
+        """Return log p(class, row)."""
         return self._joint_of_model(X)
 
     def _counted(self, rows: Matrix) -> Matrix:
@@ -288,10 +297,12 @@ class TokenCounting(DiscreteCounting):
     """Base class for rows of counts over one vocabulary; counts may be fractions."""
 
     def _make_model(self) -> tb.NaiveBayes:
+        """Return the unfitted model that counts the rows."""
         n_columns = self.n_features_in_
         return self._model_of(tb.Multinomial(), lambda alpha: tb.Dirichlet(np.broadcast_to(alpha, n_columns)))
 
     def _validate(self, X: Rows, y: npt.ArrayLike, *, reset: bool) -> tuple[Matrix, np.ndarray]:
+        """Return validated rows and labels; raise ValueError for negative counts."""
         rows, labels = super()._validate(X, y, reset=reset)
         check_non_negative(rows, f"{type(self).__name__} (input X)")
         return rows, labels
@@ -326,6 +337,7 @@ class MultinomialNB(TokenCounting, theirs.MultinomialNB):
     """
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         counts = np.array(statistics_of(model).total)
         smoothed = counts + self._smoothing()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -362,6 +374,7 @@ class ComplementNB(TokenCounting, theirs.ComplementNB):
     """
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         counts = np.array(statistics_of(model).total)
         all_counts = counts.sum(axis=0)
         rest = all_counts + self._smoothing() - counts
@@ -404,9 +417,11 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
     _reads = {"dtype": "int"}  # noqa: RUF012
 
     def _make_model(self) -> tb.NaiveBayes:
+        """Return the unfitted model that counts the rows."""
         return self._model_of(tb.Categorical(), float)
 
     def _validate(self, X: Rows, y: npt.ArrayLike, *, reset: bool) -> tuple[Matrix, np.ndarray]:
+        """Return validated rows and labels; raise ValueError for negative codes."""
         rows, labels = super()._validate(X, y, reset=reset)
         check_non_negative(rows, "CategoricalNB (input X)")
         return rows, labels
@@ -418,6 +433,7 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         weight: np.ndarray | None = None,
         classes: np.ndarray | None = None,
     ) -> ClassModel:
+        """Return a model fitted on these rows, with all categories declared."""
         model = super()._count(rows, labels, weight, classes)
         return self._with_categories(model, self._validate_n_categories(rows, self.min_categories))
 
@@ -430,6 +446,7 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         return model + self._make_model().fit_tally(tally.scale(0.0)) if gaps else model
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         tally, counted, alpha = model.tally_, statistics_of(model), self._smoothing()
         tables = []
         for name, table in zip(tally.factors[1].columns, counted.segments.split(counted.table), strict=True):
@@ -444,11 +461,13 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         return self._class_attributes(model) | attributes
 
     def _check_X(self, X: Rows) -> Matrix:  # noqa: N802
+        """Return the validated codes of a query."""
         rows: np.ndarray = validate_data(self, X, dtype="int", reset=False)
         check_non_negative(rows, "CategoricalNB (input X)")
         return rows
 
     def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(class, row). Raise IndexError for an unseen category, as scikit-learn does."""
         beyond = np.flatnonzero(X.max(axis=0, initial=-1) >= self.n_categories_)
         if len(beyond):
             column = int(beyond[0])

@@ -61,15 +61,19 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
         return self._fit(X, y)
 
     def _labels(self, model: ClassModel) -> np.ndarray:
+        """Return the classes unchanged."""
         return model.classes_
 
     def _make_model(self) -> tb.NearestClassMean:
+        """Return the unfitted model that counts the rows."""
         return tb.NearestClassMean("euclidean")
 
     def _counted(self, rows: Matrix) -> np.ndarray:
+        """Return the rows as a dense array."""
         return rows if isinstance(rows, np.ndarray) else rows.tocsr().toarray()
 
     def _check_countable(self, what: str) -> None:
+        """Raise StatisticsError if the centroids are medians."""
         if self.metric == "manhattan":
             raise tb.StatisticsError(
                 f"{what} needs centroids computed from counts; found metric='manhattan', whose centroids are medians.\n"
@@ -77,6 +81,7 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
             )
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        """Return the public attributes of the estimator for a fitted model."""
         count, moments, n_classes = counts_of(model), statistics_of(model), len(model.classes_)
         if n_classes < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {n_classes} class")

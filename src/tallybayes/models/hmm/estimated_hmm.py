@@ -133,6 +133,7 @@ class EstimatedHMM:
 
     @property
     def _n_parts(self) -> int:
+        """The number of factors before the emissions in `pairs`."""
         return 2 + self.end_state + ("component" in self.names)
 
     @property
@@ -175,6 +176,7 @@ class EstimatedHMM:
         return EstimatedFactors(self._reduced_pairs, priors, self.estimate, groups=self.topology.groups, plug_in=True)
 
     def _levels_of(self, name: Name) -> Any:
+        """Return the levels of a categorical column."""
         return self.tally.domains[str(name)].levels
 
     def _fixed_parameters(self, given: tuple[Any, ...]) -> list[Any]:
@@ -290,6 +292,7 @@ class EstimatedHMM:
         return replace(self)._with_fitted(self.fitted.scaled(strength))
 
     def _with_fitted(self, fitted: EstimatedFactors) -> EstimatedHMM:
+        """Set the estimated factors of a new value, and return it."""
         self.__dict__["fitted"] = fitted
         return self
 
@@ -332,6 +335,7 @@ class EstimatedHMM:
         ]
 
     def _labeled_part(self, number: int, scorer: FactorScorer) -> LabeledFactor:
+        """Return one part with the names of its states."""
         part = self.parts[number]
         states = self.states.levels
         given, groups = ((), ()) if part == "start" else (("state",), (states,))
@@ -346,6 +350,7 @@ class EstimatedHMM:
     def _labeled_emission(
         self, model: HiddenMarkovModel, number: int, scorer: FactorScorer, statistics: EmissionStatistics
     ) -> LabeledFactor:
+        """Return one emission with the names of its states, levels and columns."""
         factor = scorer.factor
         unseen: tuple[str, ...] = ()
         if self.meaning_of_unseen == "smooth" and isinstance(statistics, Counts) and factor.level_columns:

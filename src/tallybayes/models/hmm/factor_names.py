@@ -56,13 +56,18 @@ def _candidate_names(tally: Tally, end_state: bool) -> dict[str, set[Name]]:
     emissions = [factor for factor in tally.factors if factor.given and factor not in transitions]
     components = {name for factor in emissions for name in factor.given[1:]}
     candidates = {
-        "start": {name for factor in coded if not factor.given for name in factor.columns},
+        "start": _columns([factor for factor in coded if not factor.given]),
         "from": {name for factor in transitions for name in factor.given},
-        "to": {name for factor in transitions for name in factor.columns},
+        "to": _columns(transitions),
         "state": {factor.given[0] for factor in emissions},
         "end": _end_names(emissions, components, end_state),
     }
     return candidates | ({"component": components} if components else {})
+
+
+def _columns(factors: Sequence[Factor]) -> set[Name]:
+    """Return the columns of some factors."""
+    return {name for factor in factors for name in factor.columns}
 
 
 def _end_names(emissions: Sequence[Factor], components: set[Name], end_state: bool) -> set[Name]:

@@ -890,6 +890,7 @@ class HiddenMarkovModel(Model):
         *,
         silent: bool = True,
     ) -> Sequences:
+        """Return the sequences of a query; see `open_sequences_for_query`."""
         return open_sequences_for_query(self, X, lengths, sequence, order, silent=silent)
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
@@ -1174,32 +1175,40 @@ class HiddenMarkovModel(Model):
         return float(sum(part.table.sum() for part in parts))
 
     def _summary_title(self, n_rows: float) -> str:
+        """Return the title of the summary: number of time steps and states."""
         levels = self._estimated_hmm.states.levels
         shown = ", ".join(map(printable, levels[:10])) + (f" and {len(levels) - 10} more" if len(levels) > 10 else "")
         source = f"of {n_rows:.12g} steps" if self._fixed_parameters is None else "with fixed parameters"
         return f"{type(self).__name__} {source}, states {shown}"
 
     def _repr_lines(self) -> list[str]:
+        """Return lines about chosen families and dropped columns, for the repr."""
         return repr_lines(self)
 
     def _check_mergeable(self, other: Self) -> None:
+        """Raise StatisticsError if the columns of another model have other families."""
         check_same_families(self, other)
 
     def _labeled_factors(self) -> list[labeled_parameters.LabeledFactor]:
+        """Return all factors with the names of their states, levels and columns."""
         return self._estimated_hmm.labeled_factors(self)
 
     @property
     def _all_factors(self) -> EstimatedFactors:
+        """The estimated factors."""
         return self._estimated_hmm.fitted
 
     def _resolved_priors(self) -> dict[Any, Any]:
+        """Return the resolved prior of every part and column."""
         return self._estimated_hmm.resolved_priors
 
     @property
     def _fixed_log_prob(self) -> float:  # type: ignore[override]
+        """The part of the log-likelihood that is not a sum over factors."""
         return self._estimated_hmm.stationary_log_prob
 
     def _check_has_likelihood_measures(self, what: str) -> None:
+        """Raise EstimateError for measures without a closed form under start='stationary'."""
         if self._estimated_hmm.topology.stationary and what in ("evidence", "code length"):
             raise EstimateError(
                 f"this {type(self).__name__} has no {what}: with start='stationary', the marginal likelihood has no "
@@ -1207,16 +1216,19 @@ class HiddenMarkovModel(Model):
             )
 
     def _check_settings(self) -> None:
+        """Raise an error for invalid parameters."""
         super()._check_settings()
         check_topology_parameters(self)
 
     def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+        """Replace the tally, after checking that it agrees with the parameters."""
         check_other_components(self.components, tally, self._factor_names)
         if self.allowed_transitions is not None or self.start is not None or self.tied is not None:
             hmm_fit.check_counted_topology(self, tally, self._factor_names)
         return super()._set_tally(tally, climbed)
 
     def _check_prior(self, factors: list[Factor]) -> None:
+        """Raise an error if a prior does not fit any factor."""
         if is_pseudo_count(self.prior):
             check_pseudo_count(self.prior, self.estimate)
             return
@@ -1228,14 +1240,17 @@ class HiddenMarkovModel(Model):
 
     @property
     def _required_columns(self) -> list[Name]:
+        """The columns that time steps must have."""
         return [name for factor in self._factors_with_prior(self.tally_) for name in factor.columns]
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
+        """Return the emission factors of a tally."""
         names = names_in(tally, self.end_state)
         parts = [(names["end"],), (names.get("component"),)]
         return [f for f in tally.factors if f.given[:1] == (names["state"],) and f.columns not in parts]
 
     def _copy_input_format(self, other: HiddenMarkovModel) -> Self:
+        """Copy the names of states and the dropped columns from another model."""
         self._factor_names = dict(other._factor_names)
         self._dropped_columns = other._dropped_columns
         return self

@@ -105,6 +105,7 @@ def from_tables(
 
 
 def _is_stationary(start: object) -> bool:
+    """Return whether `start` is "stationary"."""
     return isinstance(start, str) and start == "stationary"
 
 
@@ -112,6 +113,7 @@ def _is_stationary(start: object) -> bool:
 
 
 def _transition_part(names: dict[str, str], table: np.ndarray, labels: list[Any]) -> Part:
+    """Return the factor p(next state | state) with its table."""
     factor = Factor(names["to"], (names["from"],), Categorical())
     return factor, ParameterBlock((), factor.family, {"probability": table}, [tuple(labels)])
 
@@ -129,12 +131,14 @@ def _emission_parts(
 
 
 def _component_part(names: dict[str, str], components: StatedComponents, order: list[int]) -> Part:
+    """Return the factor p(component | state) with its table."""
     factor = Factor(names["component"], (names["state"],), Categorical())
     table = {"probability": components.table[order]}
     return factor, ParameterBlock((), factor.family, table, [tuple(range(components.most))])
 
 
 def _end_part(names: dict[str, str], end: np.ndarray) -> Part:
+    """Return the factor p(end | state) with its probabilities."""
     factor = Factor(names["end"], (names["state"],), Bernoulli())
     return factor, ParameterBlock((), factor.family, {"probability": end[:, None]}, [])
 
@@ -167,6 +171,7 @@ def _prior_with_means(
 
 
 def _distribution_with_mean(scorer: FactorScorer, strength: float) -> ParameterDistribution:
+    """Return the conjugate distribution whose mean is these parameters."""
     table = arrays_of(scorer.parameters)[0]  # a restricted transition matrix is flat
     groups = table.shape[:1] if table.ndim > 1 else ()
     return prior_from_parameters(scorer.factor, scorer.parameters, np.full(groups, strength))

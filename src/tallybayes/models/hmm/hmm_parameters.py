@@ -101,6 +101,7 @@ class HMMParameters(NamedTuple):
         return self.mixed.parted_by(self.joint()(table), proba)
 
     def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes of a single categorical column, and log p(level | state) in their order."""
         names = self.scored[0].factor.columns
         codes, (local,) = table.levels(names, lambda _: False)
         column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])

@@ -269,6 +269,7 @@ class Topology:
         may_start = np.ones(n, dtype=bool) if self.starts is None else self.starts
 
         def n_allowed(positions: np.ndarray) -> float:
+            """Return the total count of allowed first states and transitions."""
             return float(transitions[allowed[np.ix_(positions, positions)]].sum() + starts[may_start[positions]].sum())
 
         best, improved = n_allowed(order), True

@@ -28,19 +28,24 @@ class TopologyOptions(Protocol):
     """The parameters of `HiddenMarkovModel` that determine the topology: the model itself, or an `EstimatedHMM`."""
 
     @property
-    def allowed_transitions(self) -> AllowedTransitions: ...  # noqa: D102
+    def allowed_transitions(self) -> AllowedTransitions:
+        """The allowed transitions."""
 
     @property
-    def start(self) -> str | Iterable[Hashable] | None: ...  # noqa: D102
+    def start(self) -> str | Iterable[Hashable] | None:
+        """The possible first states, or "stationary"."""
 
     @property
-    def tied(self) -> Mapping[Any, Hashable] | None: ...  # noqa: D102
+    def tied(self) -> Mapping[Any, Hashable] | None:
+        """The labels of shared emissions."""
 
     @property
-    def components(self) -> ComponentNumbers: ...  # noqa: D102
+    def components(self) -> ComponentNumbers:
+        """The numbers of mixture components."""
 
     @property
-    def end_state(self) -> bool: ...  # noqa: D102
+    def end_state(self) -> bool:
+        """Whether the end is modeled."""
 
 
 def check_topology_parameters(options: TopologyOptions) -> None:

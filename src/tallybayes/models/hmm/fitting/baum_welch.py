@@ -151,6 +151,7 @@ class BaumWelch:
         self.blocks = whole if single_block else blocks_of_sequences(self.sequences.offsets, self.counter.n_groups)
 
     def _part_factors(self) -> list[Factor]:
+        """Return the factors of initial states, transitions, ends and components."""
         names = self.names
         state = (names["state"],)
         parts = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]

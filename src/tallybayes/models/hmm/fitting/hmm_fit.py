@@ -139,6 +139,7 @@ def n_unnamed_states(model: HiddenMarkovModel, states: Domain) -> int:
 
 
 def _too_many_states(model: HiddenMarkovModel, states: Domain) -> DataError:
+    """Return the error for n_states larger than the number of known states."""
     return DataError(
         f"n_states is {model.n_states!r}, but all time steps have known states, of which there are "
         f"{len(states.levels)}.\n    Leave n_states out, or pass some time steps without a state."
@@ -227,6 +228,7 @@ def _count(data: TrainingSequences, end_state: bool, like: Tally | None = None) 
     schema = state_schema(names)
 
     def count_states(part: str, steps: np.ndarray, given: dict[str, np.ndarray]) -> Tally:
+        """Return the tally of p(part | given) over some time steps."""
         table = Table({"row": np.zeros(len(steps))})
         for name, column in {names[part]: codes[steps], **given}.items():
             table = table.with_codes(name, column, states)

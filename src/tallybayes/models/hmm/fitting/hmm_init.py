@@ -103,6 +103,7 @@ def initial_statistics(em: BaumWelch, rng: np.random.Generator) -> Iterator[Call
 
 
 def _starts_from_path(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
+    """Yield functions that return the initial statistics of one path."""
     path = _order_states(em, path)
     groups = _emission_groups(em, path, rng)
     for n_iterations in em.objective.warm_up_iterations:
@@ -167,6 +168,7 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
     steps = np.flatnonzero(known)
 
     def weighted_counts(of_steps: np.ndarray, codes: np.ndarray, size: int = n) -> np.ndarray:
+        """Return the total weight of time steps by code."""
         return np.bincount(codes, em.step_weight[of_steps], size)
 
     transition = weighted_counts(after, path[after - 1] * n + path[after], n * n).reshape(n, n)

@@ -74,6 +74,7 @@ def stationary_mle(
     starting_points = [unconstrained] if initial is None else [unconstrained, initial]
 
     def objective(transition: np.ndarray) -> float:
+        """Return Σ n log A + Σ s log δ(A)."""
         with np.errstate(divide="ignore"):
             log_transition = np.log(transition)
             log_start = np.log(stationary_distribution(transition))
@@ -81,12 +82,14 @@ def stationary_mle(
         return float(value + np.where(start_counts > 0, start_counts * log_start, 0.0).sum())
 
     def softmax(free: np.ndarray) -> np.ndarray:
+        """Return the transition matrix of free parameters, one for each allowed cell."""
         logits = np.full((n, n), -np.inf)
         logits[mask] = free
         weights: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
     def negative_objective(free: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the negative objective and its gradient in the free parameters."""
         transition = softmax(free)
         inverse = np.linalg.inv(np.eye(n) - transition + 1.0)
         stationary = np.maximum(inverse.sum(axis=0), 1e-300)

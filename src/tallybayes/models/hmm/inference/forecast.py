@@ -215,6 +215,7 @@ class Forecast(PlottedResult):
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"step": steps})
 
     def _content(self) -> list[ResultTable]:
+        """Return the table that is shown."""
         shown = [*self.mean, *self.labels][:_COLUMNS]
         rows = [
             [str(step + 1), _most_probable(self.states, self.proba[step]), *(self._cell(name, step) for name in shown)]
@@ -228,6 +229,7 @@ class Forecast(PlottedResult):
         return [ResultTable(rows, ["step", "state", *map(printable, shown)], title, align="rl")]
 
     def _cell(self, name: Column, step: int) -> str:
+        """Return the forecast of one column at one step, as text."""
         if name in self.labels:
             table = self.labels[name]
             return _most_probable(list(table), np.array([p[step] for p in table.values()]))

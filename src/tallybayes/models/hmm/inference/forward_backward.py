@@ -113,6 +113,7 @@ class ForwardBackwardTable(Result):
         return pd.DataFrame(self.log, index=index, columns=pd.Index(self.states, name="state"))
 
     def _content(self) -> list[ResultTable]:
+        """Return the table that is shown."""
         title, numbers = _readable(self.title, self.log)
         return [_steps_by_states(title, self.states, [[f"{x:.4g}" for x in row] for row in numbers.tolist()])]
 
@@ -173,6 +174,7 @@ class Trellis(PlottedResult):
         )
 
     def _content(self) -> list[ResultTable]:
+        """Return the table that is shown."""
         title, numbers = _readable("trellis, p(steps so far, the best path to the state)", self.log_delta)
         if np.isneginf(self.log_prob):
             title += ": the sequence is impossible"

@@ -161,6 +161,7 @@ class OnlineFilter:
 
     @classmethod
     def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Return the filter of a file. Raise FileError if its parts do not fit together."""
         log_proba = arrays.pop("filter/log", None)
         numbers = arrays.pop("filter/numbers")
         n_steps = manifest.pop("n_steps")

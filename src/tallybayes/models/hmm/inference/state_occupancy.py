@@ -106,6 +106,7 @@ class ExpectedOccupancy(Result):
         return np.divide(steps, stays, out=np.full(len(steps), np.nan), where=stays > 0)
 
     def _frame_data(self) -> FrameData:
+        """Return one row for each sequence and state."""
         n_sequences, n_states = self.steps.shape
         return {
             "sequence": np.repeat(np.arange(n_sequences), n_states),
@@ -115,6 +116,7 @@ class ExpectedOccupancy(Result):
         }
 
     def _content(self) -> list[ResultTable]:
+        """Return the table that is shown."""
         steps, stays = self.steps.sum(axis=0), self.stays.sum(axis=0)
         numbers = zip(steps.tolist(), stays.tolist(), self.durations.tolist(), strict=True)
         rows = [

@@ -95,6 +95,7 @@ class BestPaths(Result):
         return len(self.paths)
 
     def _frame_data(self) -> FrameData:
+        """Return one row for each path and time step."""
         n_paths, n_steps = self.paths.shape
         return {
             "path": np.repeat(np.arange(n_paths), n_steps),
@@ -105,6 +106,7 @@ class BestPaths(Result):
         }
 
     def _content(self) -> list[ResultTable]:
+        """Return the table that is shown."""
         head = ["p(path | steps)", "path"]
         if not len(self):
             return [ResultTable([], head, "no path: the sequence is impossible", align="rl")]
