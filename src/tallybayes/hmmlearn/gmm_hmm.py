@@ -98,7 +98,8 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
 
     def _gaussians(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the means, and the variances or covariance matrices, of all Gaussians of all states."""
-        n, n_features = self.weights_.size, self.means_.shape[-1]
+        n = self.weights_.size
+        n_features = self.means_.shape[-1]
         covars = self.covars_
         if self.covariance_type == "tied":
             covars = np.repeat(covars, self.n_mix, axis=0)
@@ -170,7 +171,9 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return scatter about the previous means plus prior, as in hmmlearn, and the weight to divide by."""
         n_mix, n_features = shift.shape[1:]
-        prior_shift, weight, prior = self.means_ - self.means_prior, self.means_weight, self.covars_prior
+        prior_shift = self.means_ - self.means_prior
+        weight = self.means_weight
+        prior = self.covars_prior
         if self.covariance_type in ("full", "tied"):
             prior = np.swapaxes(prior, -1, -2)
             squares = (

@@ -186,7 +186,8 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
     @property
     def covars_(self) -> np.ndarray:
         """Return one covariance matrix for each state, as in hmmlearn."""
-        n, n_features = self.n_components, self.n_features
+        n = self.n_components
+        n_features = self.n_features
         covars = over_states(self._covars_, self.covariance_type, n, n_features)
         return covars if covars.ndim == 3 else covars[:, :, None] * np.eye(n_features)
 
@@ -241,7 +242,8 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
             total = self.means_weight * self.means_prior + weight * counts.mean
             self.means_ = divide_or_keep(total, self.means_weight + weight, getattr(self, "means_", None))
         if "c" in self.params:
-            prior_shift, shift = self.means_ - self.means_prior, counts.mean - self.means_
+            prior_shift = self.means_ - self.means_prior
+            shift = counts.mean - self.means_
             if self.covariance_type in ("spherical", "diag"):
                 scatter = self.means_weight * prior_shift**2 + counts.scatter + weight * shift**2
                 rows = np.maximum(self.covars_weight - 1, 0) + weight
@@ -443,7 +445,8 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
         """Return log p(counts | state)."""
         rates = np.asarray(self.lambdas_, dtype=float)
         check_width(X, rates.shape[1])
-        missing, is_zero = np.isnan(X), rates == 0
+        missing = np.isnan(X)
+        is_zero = rates == 0
         known = np.where(missing, 0.0, X)
         log_prob = known @ np.log(np.where(is_zero, 1.0, rates)).T - (~missing).astype(float) @ rates.T
         log_prob -= gammaln(known + 1).sum(axis=1)[:, None]

@@ -185,7 +185,8 @@ class HmmlearnDropIn:
 
     def _count_states(self, X: np.ndarray, offsets: np.ndarray, states: np.ndarray) -> list[Any]:
         """Return the same statistics for known states."""
-        n, n_steps = self.n_components, len(states)
+        n = self.n_components
+        n_steps = len(states)
         begins = offsets[:-1][offsets[:-1] < offsets[1:]]
         follows = np.ones(n_steps, dtype=bool)
         follows[begins] = False
@@ -199,7 +200,9 @@ class HmmlearnDropIn:
         """Set the parameters by hmmlearn's formulas (M-step); a state without data keeps its parameters."""
         self._do_mstep({"start": counts[0].table, "trans": counts[1].table})
         self._set_emission(counts[2:])
-        self._counts, self._labeled, self._fitted = counts, labeled, self._current_parameters()
+        self._counts = counts
+        self._labeled = labeled
+        self._fitted = self._current_parameters()
 
     def _do_mstep(self, stats: dict[str, Any]) -> None:
         """Set initial state and transition probabilities; a state that is never left keeps its row."""
@@ -279,7 +282,9 @@ class HmmlearnDropIn:
         check_is_fitted(self, "startprob_")
         self._check()
         fixed = self._to_model()
-        current, fitted, family = self._current_parameters(), self._fitted, self._family()
+        current = self._current_parameters()
+        fitted = self._fitted
+        family = self._family()
         if (
             self._counts is None
             or family is None
@@ -287,7 +292,8 @@ class HmmlearnDropIn:
             or not all(np.array_equal(value, fitted[name]) for name, value in current.items())
         ):
             return fixed
-        like, factors = fixed.tally_, list(fixed.tally_.factors)
+        like = fixed.tally_
+        factors = list(fixed.tally_.factors)
         columns = factors[2].columns
         factors[2] = tb.Factor(columns, factors[2].given, family)
         tally = tb.Tally(factors, self._counts[: len(factors)], like.domains, like.schema, soft=not self._labeled)

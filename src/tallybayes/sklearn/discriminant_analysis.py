@@ -72,7 +72,8 @@ class CovarianceCounting(SklearnDropIn):
     def _covariance(self, scatter: np.ndarray, weight: float, rows: np.ndarray | None) -> np.ndarray:
         """Return the covariance of a group of rows, with shrinkage; `rows` are required if `_needs_rows`."""
         covariance = scatter / weight
-        estimator, shrinkage = getattr(self, "covariance_estimator", None), getattr(self, "shrinkage", None)
+        estimator = getattr(self, "covariance_estimator", None)
+        shrinkage = getattr(self, "shrinkage", None)
         if estimator is not None:
             if shrinkage is not None and shrinkage != 0:
                 raise ValueError(
@@ -154,11 +155,14 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         """Return the public attributes of the estimator for a fitted model."""
-        count, moments = counts_of(model), statistics_of(model)
-        n_classes, n_rows = len(count), count.sum()
+        count = counts_of(model)
+        moments = statistics_of(model)
+        n_classes = len(count)
+        n_rows = count.sum()
         if n_rows == n_classes:
             raise ValueError("The number of samples must be more than the number of classes.")
-        priors, n_directions_max = self._priors(count), min(n_classes - 1, moments.n_columns)
+        priors = self._priors(count)
+        n_directions_max = min(n_classes - 1, moments.n_columns)
         if self.n_components is not None and self.n_components > n_directions_max:
             raise ValueError("n_components cannot be larger than min(n_features, n_classes - 1).")
         n_directions = n_directions_max if self.n_components is None else self.n_components
@@ -210,7 +214,8 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
         std = np.sqrt(np.diagonal(within) / n_rows)
         std = np.where(std > 0, std, 1.0)
         squares, vectors = np.linalg.eigh(within / n_rows / np.outer(std, std))
-        sizes, vectors = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1]
+        sizes = np.sqrt(np.maximum(squares[::-1], 0.0))
+        vectors = vectors[:, ::-1]
         rank = int((sizes > self.tol).sum())
         white = vectors[:, :rank] / std[:, None] / sizes[:rank]
         center = priors @ means
@@ -273,7 +278,9 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         """Return the public attributes of the estimator for a fitted model."""
-        count, moments, classes = counts_of(model), statistics_of(model), model.classes_
+        count = counts_of(model)
+        moments = statistics_of(model)
+        classes = model.classes_
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one. Got {len(classes)} class.")
         self._check_solver("covariance_estimator is not supported with solver='svd'. Try solver='eigen' instead.")
@@ -282,10 +289,13 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
             raise ValueError(f"y has only 1 sample in class {label}, covariance is ill defined.")
         priors = count / count.sum() if self.priors is None else np.array(self.priors)
         by_rows = getattr(self, "solver", "svd") == "svd"
-        covariances, scalings, rotations = self._by_class(model, batch), [], []
+        covariances = self._by_class(model, batch)
+        scalings = []
+        rotations = []
         for class_index, covariance in enumerate(covariances):
             variance, axes = np.linalg.eigh(covariance)
-            variance, axes = variance[::-1], axes[:, ::-1]
+            variance = variance[::-1]
+            axes = axes[:, ::-1]
             if by_rows:  # n rows have at most n singular values
                 rank = min(int(count[class_index]), len(variance))
                 variance = (1 - self.reg_param) * np.maximum(variance[:rank], 0.0) + self.reg_param

@@ -98,7 +98,8 @@ class GaussianMixture(theirs.GaussianMixture):
         self.weights_ = weights if self.weights_init is None else np.asarray(self.weights_init)
         self.means_ = means if self.means_init is None else self.means_init
         if self.precisions_init is None:
-            self.covariances_, self.precisions_cholesky_ = covariances, self._precisions_of(covariances)
+            self.covariances_ = covariances
+            self.precisions_cholesky_ = self._precisions_of(covariances)
         else:
             self.covariances_, self.precisions_cholesky_ = self._of_precisions(np.asarray(self.precisions_init))
 
@@ -110,7 +111,8 @@ class GaussianMixture(theirs.GaussianMixture):
 
     def _estimated(self, X: np.ndarray, responsibilities: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return weights, means and covariances of the components for responsibilities (n, components)."""
-        kind, n_columns = self.covariance_type, X.shape[1]
+        kind = self.covariance_type
+        n_columns = X.shape[1]
         moments: Any = _FAMILIES[kind]().collect(
             X, None, responsibilities.shape[1], np.asarray(responsibilities, dtype=float)
         )
@@ -121,7 +123,8 @@ class GaussianMixture(theirs.GaussianMixture):
         if kind == "full":
             covariances = moments.scatter / weight[:, None, None] + self.reg_covar * np.eye(n_columns)
         elif kind == "tied":
-            scatter, rest = moments.scatter.sum(axis=0), 1 - responsibilities.sum(axis=1)
+            scatter = moments.scatter.sum(axis=0)
+            rest = 1 - responsibilities.sum(axis=1)
             if (
                 np.abs(rest).max(initial=0.0) > 1e-6
             ):  # initial values from few rows: scikit-learn's tied covariance uses all rows
@@ -186,7 +189,8 @@ class GaussianMixture(theirs.GaussianMixture):
     def _as_model(self) -> Any:
         """Return the mixture of the expected counts of the last iteration; without one, of the current parameters."""
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
-        columns, family = tuple(names), _FAMILIES[self.covariance_type]()
+        columns = tuple(names)
+        family = _FAMILIES[self.covariance_type]()
         if self._moments is None:
             matrices = self._matrices()
             parameters = [

@@ -72,7 +72,8 @@ class NaiveBayesCounting(SklearnDropIn):
         self._validate_params()  # type: ignore[attr-defined]
         first = not hasattr(self, "classes_")
         rows, labels = self._validate(X, y, reset=first)
-        known_classes, before = vars(self).get("classes_"), getattr(self, "model_", None)
+        known_classes = vars(self).get("classes_")
+        before = getattr(self, "model_", None)
         _check_partial_fit_first_call(self, classes)
         declared = self.classes_
         if known_classes is not None and classes is not None and np.size(classes) != len(known_classes):
@@ -210,7 +211,8 @@ class DiscreteCounting(NaiveBayesCounting):
 
     def _class_attributes(self, model: ClassModel) -> dict[str, Any]:
         """Return `class_count_` and `class_log_prior_`."""
-        count, n_classes = counts_of(model), len(model.classes_)
+        count = counts_of(model)
+        n_classes = len(model.classes_)
         if self.class_prior is not None:
             if len(self.class_prior) != n_classes:
                 raise ValueError("Number of priors must match number of classes.")
@@ -439,7 +441,8 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
 
     def _with_categories(self, model: ClassModel, n_categories: np.ndarray) -> ClassModel:
         """Return the model with all categories from 0 on declared, so that they remain when rows are forgotten."""
-        tally, sizes = model.tally_, statistics_of(model).segments.sizes
+        tally = model.tally_
+        sizes = statistics_of(model).segments.sizes
         gaps = [place for place, n in enumerate(n_categories) if sizes[place] < n]
         for place in gaps:
             tally = tally.declare(tally.factors[1].columns[place], range(int(n_categories[place])))
@@ -447,7 +450,9 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         """Return the public attributes of the estimator for a fitted model."""
-        tally, counted, alpha = model.tally_, statistics_of(model), self._smoothing()
+        tally = model.tally_
+        counted = statistics_of(model)
+        alpha = self._smoothing()
         tables = []
         for name, table in zip(tally.factors[1].columns, counted.segments.split(counted.table), strict=True):
             levels = np.array(tally.domains[tally.schema.domain(name)].levels, dtype=np.intp)

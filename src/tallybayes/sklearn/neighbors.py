@@ -82,10 +82,14 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         """Return the public attributes of the estimator for a fitted model."""
-        count, moments, n_classes = counts_of(model), statistics_of(model), len(model.classes_)
+        count = counts_of(model)
+        moments = statistics_of(model)
+        n_classes = len(model.classes_)
         if n_classes < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {n_classes} class")
-        n_rows, pooled, means = count.sum(), moments.pool_groups(), np.array(moments.mean)
+        n_rows = count.sum()
+        pooled = moments.pool_groups()
+        means = np.array(moments.mean)
         prior = self._prior(count)
         centroids = means
         if self.metric == "manhattan" and batch is not None:

@@ -215,8 +215,13 @@ class HiddenMarkovModel(Model):
         -------
         self
         """
+        self._check_settings()
         where: Any = {"sequence": sequence, "order": order, "sample_weight": sample_weight}
-        return hmm_fit.fit(self, X, y, lengths, **where, initial=initial)
+        result = hmm_fit.fit(self, X, y, lengths, **where, initial=initial)
+        self._factor_names = result.names
+        self._dropped_columns = result.dropped_columns
+        self._frame_library = result.frame_library
+        return self._set_tally(result.tally, result.em_result)
 
     def partial_fit(
         self,
@@ -922,7 +927,8 @@ class HiddenMarkovModel(Model):
 
         None if states have no mixture components.
         """
-        components, mixed = self._estimated_hmm.topology.components, self._estimated_hmm.parameters.mixed
+        components = self._estimated_hmm.topology.components
+        mixed = self._estimated_hmm.parameters.mixed
         return None if components is None or mixed is None else components.counts(np.exp(mixed.log_weight)).table
 
     @property
@@ -1220,12 +1226,13 @@ class HiddenMarkovModel(Model):
         super()._check_settings()
         check_topology_parameters(self)
 
-    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+    def _set_tally(self, tally: Tally, em_result: EMSummary | None = None) -> Self:
         """Replace the tally, after checking that it agrees with the parameters."""
-        check_other_components(self.components, tally, self._factor_names)
+        if self.components is not None or "component" in self._factor_names:
+            check_other_components(self.components, tally, self._factor_names)
         if self.allowed_transitions is not None or self.start is not None or self.tied is not None:
             hmm_fit.check_counted_topology(self, tally, self._factor_names)
-        return super()._set_tally(tally, climbed)
+        return super()._set_tally(tally, em_result)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         """Raise an error if a prior does not fit any factor."""

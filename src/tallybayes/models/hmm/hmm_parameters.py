@@ -31,7 +31,8 @@ UNSEEN = ("new", "missing", "smooth", "error")  # the values of `unseen=`
 # Emission log probabilities are computed for blocks of sequences. A block of so many cells fits into the cache.
 _CELLS = 3 << 17
 # With more states than this, blocks are larger: preparing the transition matrix costs as much as many time steps.
-_FEW_STATES, _CELLS_OF_MANY_STATES = 64, 1 << 22
+_FEW_STATES = 64
+_CELLS_OF_MANY_STATES = 1 << 22
 
 
 class HMMParameters(NamedTuple):

@@ -217,7 +217,8 @@ class ComponentWeights(NamedTuple):
     def drawn(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw a component for every time step of a state path."""
         cumulative = np.cumsum(np.exp(self.log_weight))
-        first, last = self._first, np.searchsorted(self.owner, np.arange(self.owner[-1] + 1), side="right") - 1
+        first = self._first
+        last = np.searchsorted(self.owner, np.arange(self.owner[-1] + 1), side="right") - 1
         low = cumulative[first] - np.exp(self.log_weight[first])
         uniform = low[path] + rng.random(len(path)) * (cumulative[last] - low)[path]
         return np.clip(np.searchsorted(cumulative, uniform, side="right"), first[path], last[path])
@@ -302,7 +303,8 @@ def check_initial_components(expected: MixtureEmissions | None, given: MixtureEm
 
 def check_other_components(value: ComponentNumbers, tally: Tally, names: Mapping[str, str]) -> None:
     """Raise StatisticsError if a tally has other numbers of components than ``components=``."""
-    column, most = names.get("component"), most_components(value)
+    column = names.get("component")
+    most = most_components(value)
     n_components = 1 if column is None else len(tally.domains[tally.schema.domain(column)].levels)
     if n_components != most:
         counted = "states without components" if n_components == 1 else f"{n_components} components a state"

@@ -70,7 +70,8 @@ class Topology:
             ignored.
         """
         allowed = read_allowed(options.allowed_transitions, states, whole)
-        stationary, starts = isinstance(options.start, str), None
+        stationary = isinstance(options.start, str)
+        starts = None
         if options.start is not None and not stationary:
             starts = np.zeros(len(states), dtype=bool)
             starts[state_positions(options.start, states, "start", whole)] = True
@@ -231,7 +232,8 @@ class Topology:
             return
         index = int(np.flatnonzero(forbidden)[0])
         sequence = int(np.searchsorted(offsets, index, side="right")) - 1
-        step, state = index - int(offsets[sequence]), self.states[codes[index]]
+        step = index - int(offsets[sequence])
+        state = self.states[codes[index]]
         if step == 0:
             raise DataError(f"sequence {sequence} begins in state {state!r}, which start does not allow.")
         raise DataError(
@@ -262,7 +264,8 @@ class Topology:
         Local search: swap two states, or move one state and shift the others, until no change improves the total. With
         more than 64 states, a single pass.
         """
-        n, order = len(self.states), np.arange(len(self.states))
+        n = len(self.states)
+        order = np.arange(len(self.states))
         if self.allowed is None and self.starts is None:
             return order
         allowed = np.ones((n, n), dtype=bool) if self.allowed is None else self.allowed
@@ -272,18 +275,22 @@ class Topology:
             """Return the total count of allowed first states and transitions."""
             return float(transitions[allowed[np.ix_(positions, positions)]].sum() + starts[may_start[positions]].sum())
 
-        best, improved = n_allowed(order), True
+        best = n_allowed(order)
+        improved = True
         while improved:
             improved = False
             for i, j in np.ndindex(n, n):
-                swapped, moved = order.copy(), np.empty_like(order)
+                swapped = order.copy()
+                moved = np.empty_like(order)
                 swapped[[i, j]] = order[[j, i]]
                 sequence = np.insert(np.delete(np.argsort(order), i), j, np.argsort(order)[i])
                 moved[sequence] = np.arange(n)
                 for candidate in (swapped, moved):
                     value = n_allowed(candidate)
                     if value > best * (1 + 1e-12):
-                        order, best, improved = candidate, value, True
+                        order = candidate
+                        best = value
+                        improved = True
             improved = improved and n <= _FEW_STATES
         return order
 

@@ -45,7 +45,8 @@ def plot_forecast(forecast: Forecast, ax: Axes | np.ndarray | None = None) -> Pl
     heights = [2.0] * len(shown) + [1.0]
     options = {"figsize": (9, 1.4 * sum(heights) + 0.8), "layout": "constrained", "height_ratios": heights}
     axes = all_axes(ax, nrows=len(shown) + 1, sharex=True, **options)
-    past, ahead = forecast.history.n_steps, forecast.history.n_steps + np.arange(len(forecast))
+    past = forecast.history.n_steps
+    ahead = forecast.history.n_steps + np.arange(len(forecast))
     for panel, name in zip(axes, shown, strict=False):
         if name in forecast.mean:
             _draw_numbers(panel, forecast, name, ahead)

@@ -70,7 +70,8 @@ def plot_states(
     size = (9, 1.5 * sum(heights) if len(shown) > 1 else 4.5)
     options = {"figsize": size, "layout": "constrained", "height_ratios": heights}
     axes = all_axes(ax, nrows=len(shown) + 1, sharex=True, **options)
-    time, states = np.arange(len(proba)), model.states_.tolist()
+    time = np.arange(len(proba))
+    states = model.states_.tolist()
     styles = group_styles(states, proba.sum(axis=0), "states")
     of_step = [states.index(state) for state in path.tolist()]
     ends = offsets[1:-1] - 0.5  # between sequences
@@ -168,7 +169,8 @@ def _most_informative(columns: dict[Any, np.ndarray], proba: np.ndarray, n_colum
 def _explained_variance(values: np.ndarray, proba: np.ndarray) -> float:
     """Return the proportion of the variance of a column that lies between states (R²)."""
     known = np.isfinite(values)
-    values, weight = values[known], proba[known]
+    values = values[known]
+    weight = proba[known]
     total = values.var() if len(values) else 0.0
     if not total > 0:
         return 0.0

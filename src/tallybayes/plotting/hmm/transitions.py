@@ -32,7 +32,8 @@ def plot_transitions(
     least : float, default 0.01
         Transitions with a smaller probability have no edge.
     """
-    states, transition = model.states_.tolist(), model.transition_
+    states = model.states_.tolist()
+    transition = model.transition_
     table: PlotTable = table_of(("state", "next", "probability"), states, states, transition)
     if allowed is not None:  # forbidden transitions are neither in the table nor colored
         table = {name: [column[k] for k in np.flatnonzero(allowed)] for name, column in table.items()}
@@ -77,7 +78,8 @@ def plot_transitions(
 
 def _average_occupancy(start: np.ndarray, transition: np.ndarray) -> np.ndarray:
     """Return the proportion of time steps spent in each state during the first 300 steps."""
-    proba, total = start, np.zeros(len(start))
+    proba = start
+    total = np.zeros(len(start))
     for _ in range(_LONG):
         total = total + proba
         proba = proba @ transition
@@ -112,7 +114,8 @@ def _draw_edge(ax: Axes, a: np.ndarray, b: np.ndarray, ra: float, rb: float, p: 
     """Draw a curved edge between two states, labeled with its probability."""
     gap = b - a
     length = float(np.hypot(*gap))
-    unit, normal = gap / length, np.array([-gap[1], gap[0]]) / length
+    unit = gap / length
+    normal = np.array([-gap[1], gap[0]]) / length
     start, end = a + unit * ra + normal * 0.05, b - unit * rb + normal * 0.05
     ax.annotate(
         "",

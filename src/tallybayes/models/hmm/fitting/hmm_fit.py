@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,18 +31,40 @@ from tallybayes.models.hmm.mixture_emissions import most_components
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
+    from tallybayes.estimation.em.em_loop import EMSummary
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
-    H = TypeVar("H", bound=HiddenMarkovModel)
+
+class FitResult(NamedTuple):
+    """The result of fitting.
+
+    Attributes
+    ----------
+    tally : Tally
+    names : dict
+        The names of the state and end columns in the tally; see `factor_names`.
+    dropped_columns : dict
+        The columns that are not used, with the reasons.
+    frame_library : str, optional
+        The library of the data frames, if X has any.
+    em_result : EMSummary, optional
+        The summary of EM, if it was run.
+    """
+
+    tally: Tally
+    names: dict[str, str]
+    dropped_columns: dict[Name, str]
+    frame_library: str | None = None
+    em_result: EMSummary | None = None
 
 
 def fit(
-    model: H,
+    model: HiddenMarkovModel,
     X: Rows,
     y: Labels | None,
     lengths: npt.ArrayLike | None,
@@ -52,20 +73,20 @@ def fit(
     order: str | None,
     sample_weight: SampleWeights,
     initial: HiddenMarkovModel | None,
-) -> H:
-    """Fit a model: count sequences with known states, in a database if possible; otherwise run EM."""
-    model._check_settings()
+) -> FitResult:
+    """Count sequences with known states, in a database if possible; otherwise run EM."""
     if initial is not None or model.warm_start:
         from tallybayes.estimation.em.em_objective import initial_model
 
         initial = initial_model(model, initial)
     has_components = most_components(model.components) > 1
-    if initial is None and model.gaps is None and not has_components:
-        source = open_source(X)
-        with nullcontext() if source is None else source.snapshot():
-            steps = open_database_steps(X, y, lengths, sequence, order, sample_weight)
-            if steps is not None and _fit_in_database(model, steps):
-                return model
+    source = open_source(X)
+    if source is not None and initial is None and model.gaps is None and not has_components:
+        with source.snapshot():
+            steps = open_database_steps(source, y, lengths, sequence, order, sample_weight)
+            result = None if steps is None else _fit_in_database(model, steps)
+        if result is not None:
+            return result
     data, dropped_columns = read_training_sequences(model, X, y, lengths, sequence, order, sample_weight, initial)
     if initial is not None:
         data = _with_states_of(initial, data, model.n_states)
@@ -76,17 +97,15 @@ def fit(
     if data.codes is not None and not n_unnamed:
         topology = Topology.of(model, data.states.levels)
         topology.check_steps(data.codes, data.sequences.offsets, data.sequences.gaps)
-    summary = None
+    em_result = None
     if data.is_labeled and not has_components and not _needs_em(data):
         tally = _count(data, model.end_state)
     else:
         from tallybayes.models.hmm.fitting.baum_welch import fit_baum_welch
 
-        tally, summary = fit_baum_welch(model, data, len(data.states.levels) + n_unnamed, initial)
-    model._factor_names = data.names
-    model._dropped_columns = dropped_columns
-    model._frame_library = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
-    return model._set_tally(tally, summary)
+        tally, em_result = fit_baum_welch(model, data, len(data.states.levels) + n_unnamed, initial)
+    frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
+    return FitResult(tally, data.names, dropped_columns, frame, em_result)
 
 
 def _needs_em(data: TrainingSequences) -> bool:
@@ -97,23 +116,19 @@ def _needs_em(data: TrainingSequences) -> bool:
     return complete and bool(rows_with_missing(data.sequences.table, data.emissions).any())
 
 
-def _fit_in_database(model: HiddenMarkovModel, steps: DatabaseSteps) -> bool:
-    """Fit the model on counts made by a database; return False if the database cannot count them."""
+def _fit_in_database(model: HiddenMarkovModel, steps: DatabaseSteps) -> FitResult | None:
+    """Return the counts made by a database; None if it cannot count them."""
     names, columns = steps.columns_of(model)
     emissions = own_factors(columns.blocks, (names["state"],))
     model._check_prior(emissions)
     tally = steps.counted(model.end_state, names, emissions)
     if tally is None:
-        return False
+        return None
     states = tally.domains[names["state"]]
     if n_unnamed_states(model, states):
         raise _too_many_states(model, states)
     check_counted_topology(model, tally, names)
-    model._factor_names = names
-    model._dropped_columns = columns.dropped_columns
-    model._frame_library = None
-    model._set_tally(tally)
-    return True
+    return FitResult(tally, names, columns.dropped_columns)
 
 
 def check_counted_topology(model: HiddenMarkovModel, tally: Tally, names: dict[str, str]) -> None:
@@ -176,10 +191,10 @@ def count_labeled(
     sample_weight: SampleWeights,
 ) -> Tally:
     """Return the tally of more sequences for a fitted model. Raise LabelError if a state is missing."""
-    if model.gaps is None and "component" not in model._factor_names:
-        source = open_source(X)
-        with nullcontext() if source is None else source.snapshot():
-            steps = open_database_steps(X, y, lengths, sequence, order, sample_weight)
+    source = open_source(X)
+    if source is not None and model.gaps is None and "component" not in model._factor_names:
+        with source.snapshot():
+            steps = open_database_steps(source, y, lengths, sequence, order, sample_weight)
             emissions = model._factors_with_prior(model.tally_)
             tally = None if steps is None else steps.counted(model.end_state, model._factor_names, emissions)
         if tally is not None:

@@ -95,7 +95,8 @@ def initial_statistics(em: BaumWelch, rng: np.random.Generator) -> Iterator[Call
                 yield partial(_statistics_from_labels, em, groups, n_iterations)
         return
     # Best clustering first: the priors are resolved from the first initialization.
-    table, weight = em.sequences.table, em.step_weight
+    table = em.sequences.table
+    weight = em.step_weight
     for nearest in em.counter.kmeans_assigners(table, em.codes, weight, em.model.n_init, rng, em.n_states):
         yield from _starts_from_path(em, _nearest_path(em, nearest, rng), rng)
         if em.components is not None and not em.is_clamped and em.n_states > 1:
@@ -118,7 +119,8 @@ def _emission_groups(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) 
     components = em.components
     if components is None:
         return path
-    table, weight = em.sequences.table, em.step_weight
+    table = em.sequences.table
+    weight = em.step_weight
     groups = np.full(len(path), -1)
     first = np.searchsorted(components.owner, np.arange(len(components.states)))
     for state, n_components in enumerate(components.numbers.tolist()):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy.typing as npt
 
 from tallybayes.data.dates import with_parts_of_dates
-from tallybayes.data.open_source import open_source
 from tallybayes.data.table import open_table
 from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
@@ -17,9 +16,10 @@ from tallybayes.models.hmm.lagged_columns import orders_of
 from tallybayes.models.inputs.columns import Columns, first_rows, read_columns
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, SampleWeights
+from tallybayes.typing import Labels, SampleWeights
 
 if TYPE_CHECKING:
+    from tallybayes.data.source import Source
     from tallybayes.data.sql.query_source import Query
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
@@ -71,7 +71,7 @@ class DatabaseSteps(NamedTuple):
 
 
 def open_database_steps(
-    X: Rows,
+    source: Source,
     y: Labels | None,
     lengths: npt.ArrayLike | None,
     sequence: str | None,
@@ -79,8 +79,8 @@ def open_database_steps(
     sample_weight: SampleWeights,
 ) -> DatabaseSteps | None:
     """Return the time steps if a database can count them: known states, distinct positions; None otherwise."""
-    query: Any = open_source(X)
-    if query is None or not query.counts or lengths is not None or sample_weight is not None:
+    query: Any = source
+    if not query.counts or lengths is not None or sample_weight is not None:
         return None
     if not (isinstance(y, str) and isinstance(sequence, str) and isinstance(order, str)):
         return None

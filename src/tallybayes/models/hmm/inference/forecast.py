@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 Column = Name | tuple[Name, int]  # a column, or a column of a block
 Arrays = Mapping[Any, np.ndarray]
 
-_STEPS, _COLUMNS = 12, 4  # at most so many are shown
+# at most so many are shown
+_STEPS = 12
+_COLUMNS = 4
 _PAST = 100  # observed time steps in the plot
 
 

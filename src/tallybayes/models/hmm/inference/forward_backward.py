@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 
-_STEPS, _STATES = 8, 24  # at most so many are shown
+# at most so many are shown
+_STEPS = 8
+_STATES = 24
 
 
 def forward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTable]:
