@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -29,9 +28,8 @@ from tallybayes.models.hmm.hmm_parameters import (
     with_unseen_level,
     with_unseen_level_normalized,
 )
-from tallybayes.models.hmm.mixture_emissions import ComponentNumbers, ComponentWeights, MixtureEmissions
+from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.hmm.topology import Topology
-from tallybayes.models.hmm.topology_input import AllowedTransitions
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inspection.information_criteria import priors_by_column
 from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor, within_of
@@ -61,7 +59,8 @@ class EstimatedHMM:
         The sufficient statistics, with columns of text as word counts.
     names : dict
         The names of the state and end columns in the tally; see `factor_names`.
-    estimate, prior, unseen, end_state, allowed_transitions, start, tied, components
+    topology : Topology
+    estimate, prior, unseen
         Parameters of `HiddenMarkovModel`.
     given : tuple, optional
         Fixed (user-specified) parameters, one for every factor of the tally.
@@ -71,28 +70,12 @@ class EstimatedHMM:
 
     tally: Tally
     names: dict[str, str]
+    topology: Topology
     estimate: str
     prior: Priors
     unseen: str
-    end_state: bool
-    allowed_transitions: AllowedTransitions = None
-    start: str | Iterable[Hashable] | None = None
-    tied: Mapping[Any, Hashable] | None = None
-    components: ComponentNumbers = None
     given: tuple[Any, ...] | None = None
     text_columns: frozenset[Name] = frozenset()
-
-    @classmethod
-    def of(cls, model: HiddenMarkovModel) -> EstimatedHMM:
-        """Return the estimates of a fitted model."""
-        options = ("estimate", "prior", "unseen", "end_state", "allowed_transitions", "start", "tied", "components")
-        return cls(
-            model._selected_tally,
-            model._factor_names,
-            **{name: getattr(model, name) for name in options},
-            given=model._fixed_parameters,
-            text_columns=frozenset(model._selected_words),
-        )
 
     # ---- Factors ----------------------------------------------------------------------------------------------------
 
@@ -106,14 +89,6 @@ class EstimatedHMM:
         """The states as an array."""
         return labels_of(self.states.levels, None)
 
-    @cached_property
-    def topology(self) -> Topology:
-        """The allowed transitions, tied states and components. Fixed parameters are not constrained."""
-        if self.given is not None:
-            components = MixtureEmissions.of(self.components, self.states.levels, None, whole=False)
-            return Topology(self.states.levels, ends=self.end_state, components=components)
-        return Topology.of(self, self.states.levels)
-
     @property
     def parts(self) -> list[str]:
         """The names of the estimated factors before the emissions."""
@@ -123,7 +98,7 @@ class EstimatedHMM:
     def pairs(self) -> list[Pair]:
         """Initial states, transitions, ends and components (if modeled), emissions: factors with their statistics."""
         by_columns = {pair[0].columns: pair for pair in zip(self.tally.factors, self.tally.statistics, strict=True)}
-        parts = ["start", "to", *["end"] * self.end_state, *["component"] * ("component" in self.names)]
+        parts = ["start", "to", *["end"] * self.topology.ends, *["component"] * ("component" in self.names)]
         first = [by_columns.pop((self.names[part],)) for part in parts]
         emissions = [pair for pair in by_columns.values() if pair[0].given[:1] == (self.names["state"],)]
         components = self.topology.components
@@ -134,7 +109,7 @@ class EstimatedHMM:
     @property
     def _n_parts(self) -> int:
         """The number of factors before the emissions in `pairs`."""
-        return 2 + self.end_state + ("component" in self.names)
+        return 2 + self.topology.ends + ("component" in self.names)
 
     @property
     def emissions(self) -> list[Pair]:
@@ -258,7 +233,7 @@ class EstimatedHMM:
         parts = dict(zip(self.parts, self._expand_to_states(self.fitted.checked_scorers), strict=False))
         transition = log_probabilities(parts["transition"].point)
         first = parts["start"].point if "start" in parts else stationary_distribution(np.exp(transition))
-        end = log_probabilities(parts["end"].point)[:, 0] if self.end_state else None
+        end = log_probabilities(parts["end"].point)[:, 0] if self.topology.ends else None
         mixed = None
         if self.topology.components is not None:
             mixed = ComponentWeights.made(self.topology.components, log_probabilities(parts["component"].point))

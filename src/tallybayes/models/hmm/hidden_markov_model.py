@@ -36,8 +36,9 @@ from tallybayes.models.hmm.inference import (
     surprisal,
 )
 from tallybayes.models.hmm.inference.online_filter import OnlineFilter
-from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
+from tallybayes.models.hmm.mixture_emissions import MixtureEmissions, check_other_components, most_components
 from tallybayes.models.hmm.query_sequences import open_labeled_query, open_sequences_for_query
+from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.hmm.topology_input import check_topology_parameters
 from tallybayes.models.inputs.column_priors import check_is_prior, check_priors
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
@@ -1161,7 +1162,27 @@ class HiddenMarkovModel(Model):
     @property
     def _estimated_hmm(self) -> EstimatedHMM:
         """The parameters estimated from the current tally."""
-        return self._cached("estimated_hmm", lambda: EstimatedHMM.of(self))
+        return self._cached("estimated_hmm", self._estimate)
+
+    def _estimate(self) -> EstimatedHMM:
+        """Return the parameters estimated from the current tally; fixed parameters are not constrained."""
+        tally = self._selected_tally
+        states = tally.domains[tally.schema.domain(self._factor_names["state"])].levels
+        if self._fixed_parameters is None:
+            topology = Topology.of(self, states)
+        else:
+            components = MixtureEmissions.of(self.components, states, None, whole=False)
+            topology = Topology(states, ends=self.end_state, components=components)
+        return EstimatedHMM(
+            tally,
+            self._factor_names,
+            topology,
+            self.estimate,
+            self.prior,
+            self.unseen,
+            self._fixed_parameters,
+            frozenset(self._selected_words),
+        )
 
     def _with_tally(self, tally: Tally) -> Self:
         """Return the model with another tally of the same levels, and the priors held fixed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -21,8 +21,11 @@ from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import take_groups
 from tallybayes.models.hmm.mixture_emissions import MixtureEmissions
 from tallybayes.models.hmm.restricted_table import RestrictedTable
-from tallybayes.models.hmm.topology_input import TopologyOptions, read_allowed, read_tied, state_positions
+from tallybayes.models.hmm.topology_input import read_allowed, read_tied, state_positions
 from tallybayes.tally.factor import Factor
+
+if TYPE_CHECKING:
+    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
 T = TypeVar("T")
 _FEW_STATES = 64  # with more states, the local search over state orders makes a single pass
@@ -58,34 +61,34 @@ class Topology:
     components: MixtureEmissions | None = None
 
     @classmethod
-    def of(cls, options: TopologyOptions, states: Sequence[Any], *, whole: bool = False) -> Topology:
+    def of(cls, model: HiddenMarkovModel, states: Sequence[Any], *, whole: bool = False) -> Topology:
         """Return the topology of a model with these states.
 
         Parameters
         ----------
-        options : model or EstimatedHMM
+        model : HiddenMarkovModel
         states : sequence of labels
         whole : bool, default False
             Whether there will be no other states. Then names of other states raise LabelError; otherwise they are
             ignored.
         """
-        allowed = read_allowed(options.allowed_transitions, states, whole)
-        stationary = isinstance(options.start, str)
+        allowed = read_allowed(model.allowed_transitions, states, whole)
+        stationary = isinstance(model.start, str)
         starts = None
-        if options.start is not None and not stationary:
+        if model.start is not None and not stationary:
             starts = np.zeros(len(states), dtype=bool)
-            starts[state_positions(options.start, states, "start", whole)] = True
+            starts[state_positions(model.start, states, "start", whole)] = True
             if whole and not starts.any():
-                raise DataError(f"start is {short_repr(options.start)}; expected at least one state.")
-        if stationary and options.end_state:
+                raise DataError(f"start is {short_repr(model.start)}; expected at least one state.")
+        if stationary and model.end_state:
             raise DataError(
                 "start='stationary' and end_state=True exclude each other: the stationary distribution is that of an "
                 "endless sequence."
             )
-        tied = read_tied(options.tied, states, whole)
-        components = MixtureEmissions.of(options.components, states, tied, whole=whole)
+        tied = read_tied(model.tied, states, whole)
+        components = MixtureEmissions.of(model.components, states, tied, whole=whole)
         tied = tied if components is None else components.tied_components()
-        topology = cls(states, starts, allowed, tied, stationary, options.end_state, components)
+        topology = cls(states, starts, allowed, tied, stationary, model.end_state, components)
         if whole and allowed is not None:
             topology._check_dead_ends()
             topology.check_irreducible()

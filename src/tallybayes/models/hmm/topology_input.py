@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import DataError, EstimateError, LabelError, short_repr
-from tallybayes.models.hmm.mixture_emissions import ComponentNumbers, check_components
+from tallybayes.models.hmm.mixture_emissions import check_components
+
+if TYPE_CHECKING:
+    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
 StateNames = Hashable | Iterable[Hashable]
 _SHAPES: dict[str, Callable[[int], np.ndarray]] = {
@@ -24,44 +27,20 @@ ALLOWED_WORDS = StringOptions(
 START_WORDS = StringOptions((None, "stationary"), ("a list of states",))
 
 
-class TopologyOptions(Protocol):
-    """The parameters of `HiddenMarkovModel` that determine the topology: the model itself, or an `EstimatedHMM`."""
-
-    @property
-    def allowed_transitions(self) -> AllowedTransitions:
-        """The allowed transitions."""
-
-    @property
-    def start(self) -> str | Iterable[Hashable] | None:
-        """The possible first states, or "stationary"."""
-
-    @property
-    def tied(self) -> Mapping[Any, Hashable] | None:
-        """The labels of shared emissions."""
-
-    @property
-    def components(self) -> ComponentNumbers:
-        """The numbers of mixture components."""
-
-    @property
-    def end_state(self) -> bool:
-        """Whether the end is modeled."""
-
-
-def check_topology_parameters(options: TopologyOptions) -> None:
+def check_topology_parameters(model: HiddenMarkovModel) -> None:
     """Raise an error for invalid topology parameters of a model."""
-    check_components(options.components)
-    ALLOWED_WORDS.check("allowed_transitions", options.allowed_transitions)
-    START_WORDS.check("start", options.start)
-    if options.tied is not None and not isinstance(options.tied, Mapping):
+    check_components(model.components)
+    ALLOWED_WORDS.check("allowed_transitions", model.allowed_transitions)
+    START_WORDS.check("start", model.start)
+    if model.tied is not None and not isinstance(model.tied, Mapping):
         raise EstimateError(
-            f"tied is {short_repr(options.tied)}; expected a mapping from states to hashable values, or None."
+            f"tied is {short_repr(model.tied)}; expected a mapping from states to hashable values, or None."
         )
-    if options.allowed_transitions is not None and not isinstance(
-        options.allowed_transitions, str | Mapping | list | tuple | np.ndarray
+    if model.allowed_transitions is not None and not isinstance(
+        model.allowed_transitions, str | Mapping | list | tuple | np.ndarray
     ):
         raise EstimateError(
-            f"allowed_transitions is {short_repr(options.allowed_transitions)}; expected "
+            f"allowed_transitions is {short_repr(model.allowed_transitions)}; expected "
             f"{', '.join(map(str, (*_SHAPES, *ALLOWED_WORDS.others)))}."
         )
 
