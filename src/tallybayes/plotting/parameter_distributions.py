@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
@@ -20,7 +21,6 @@ from tallybayes.plotting.plot import Plot, PlotAxes, PlotTable
 from tallybayes.plotting.style import (
     COLORS,
     WIDEST,
-    GroupStyle,
     all_axes,
     group_styles,
     hide_top_right_spines,
@@ -34,7 +34,9 @@ from tallybayes.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tallybayes.distributions.parameter_distribution import ParameterDistribution
     from tallybayes.estimation.distribution_fit import FittedDistribution
+    from tallybayes.typing import Prior
 
 PRIOR = COLORS[1]
 LIKELIHOOD = COLORS[2]
@@ -45,7 +47,7 @@ _MAX_LEVELS = 30  # maximum number of levels or hypotheses
 _GRID_SIZE = 400
 
 
-def plot_distribution(distribution: Any, ax: PlotAxes = None) -> Plot:
+def plot_distribution(distribution: ParameterDistribution, ax: PlotAxes = None) -> Plot:
     """Plot a prior or posterior: densities with mean and 95 % interval, or intervals of level probabilities.
 
     Parameters
@@ -59,28 +61,21 @@ def plot_distribution(distribution: Any, ax: PlotAxes = None) -> Plot:
     if isinstance(distribution, Dirichlet):
         return _plot_levels({"distribution": distribution}, {}, None, ax)
     margins = _margins(distribution)
+    n = len(next(iter(margins.values())))
+    names = _texts(distribution, n)
+    if n > 1:
+        return _plot_several(margins, "distribution", names, "distributions", ax)
     axes = all_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.6))
     tables: list[PlotTable] = []
-    for panel, (name, margin) in zip(axes, margins.items(), strict=False):
-        distributions = _as_list(margin)
-        names = _texts(distribution, len(distributions))
-        styles = (
-            group_styles(names, noun="distributions")
-            if len(distributions) > 1
-            else [GroupStyle(POSTERIOR, None, own=True)]
-        )
-        grid = _density_grid(name, distributions)
-        for k, (margin_of_one, style) in enumerate(zip(distributions, styles, strict=True)):
-            density = margin_of_one.pdf(grid)
-            label = style.label if len(distributions) > 1 else "density"
-            panel.plot(grid, density, color=style.color, linewidth=1.8 if style.own else 0.7, label=label)
-            if len(distributions) == 1:
-                _shade(panel, margin_of_one, grid, density)
-            tables.append({"distribution": names[k], "parameter": name, "value": grid, "density": density})
-        _set_axes(panel, name, [_max_density(distributions, grid)])
-        panel.legend(frameon=False, fontsize=9) if len(distributions) == 1 else legend_beside(panel)
-    if len(tables) == len(margins):
-        set_title(axes[0], words(distribution, 80))
+    for panel, (name, [margin]) in zip(axes, margins.items(), strict=False):
+        grid = _density_grid(name, [margin])
+        density = margin.pdf(grid)
+        panel.plot(grid, density, color=POSTERIOR, linewidth=1.8, label="density")
+        _shade(panel, margin, grid, density)
+        tables.append({"distribution": names[0], "parameter": name, "value": grid, "density": density})
+        _set_axes(panel, name, [density])
+        panel.legend(frameon=False, fontsize=9)
+    set_title(axes[0], words(distribution, 80))
     return Plot(axes, *tables)
 
 
@@ -88,12 +83,10 @@ def _texts(distribution: Any, n: int) -> list[str]:
     """Return the text of each distribution in an array of distributions."""
     if isinstance(distribution, NormalInverseWishart | LinearNormalInverseGamma):
         return [f"column {k}" for k in range(n)]
-    arrays = [
-        np.ravel(part)
-        for part in np.broadcast_arrays(*(getattr(distribution, field.name) for field in fields(distribution)[:4]))
+    values = np.broadcast_arrays(*(getattr(distribution, field.name) for field in fields(distribution)[:4]))
+    return [
+        repr(type(distribution)(*map(float, parameters))) for parameters in zip(*map(np.ravel, values), strict=True)
     ]
-    distribution_class = type(distribution)
-    return [repr(distribution_class(*(float(part) for part in values))) for values in zip(*arrays, strict=True)]
 
 
 def plot_hypotheses(distribution: Hypotheses, ax: PlotAxes = None, *, fitted: FittedDistribution | None = None) -> Plot:
@@ -150,7 +143,7 @@ def plot_hypotheses(distribution: Hypotheses, ax: PlotAxes = None, *, fitted: Fi
     return Plot(panel, part)
 
 
-def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: PlotAxes = None) -> Plot:
+def plot_fitted_distribution(fitted: FittedDistribution, prior: Prior = None, ax: PlotAxes = None) -> Plot:
     """Plot prior, likelihood and posterior with the point estimates. Of several groups or columns, plot the posteriors.
 
     Parameters
@@ -161,20 +154,19 @@ def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: 
     """
     if isinstance(prior, Hypotheses):
         return plot_hypotheses(fitted.posterior(prior), ax, fitted=fitted)
-    prior_distribution = fitted._prior(prior)
-    posterior = fitted._posterior(prior)
+    prior_distribution = fitted.family.resolve_prior(prior, fitted.statistics, "bayes")
+    before = prior_distribution.update(fitted.statistics.scale(0.0))  # the prior in the shape of the statistics
+    posterior = prior_distribution.update(fitted.statistics)
     if isinstance(posterior, Dirichlet):
-        # The prior in the shape of the statistics, without data.
-        distributions = {"prior": prior_distribution.update(fitted.statistics.scale(0.0)), "posterior": posterior}
+        distributions = {"prior": before, "posterior": posterior}
         return _plot_levels(distributions, _point_estimates(fitted, prior_distribution), fitted, ax)
-    margins = {name: _as_list(margin) for name, margin in _margins(posterior).items()}
+    margins = _margins(posterior)
     n = len(next(iter(margins.values())))
     if n > 1:
-        return _plot_several(fitted, margins, ax)
-    prior_margins = {
-        name: _as_list(margin)
-        for name, margin in _margins(prior_distribution.update(fitted.statistics.scale(0.0))).items()
-    }
+        plot = _plot_several(margins, "group", _names(fitted, n), "others", ax)
+        set_title(plot.axes[0], f"{words(fitted.family, 40)}: posteriors")
+        return plot
+    prior_margins = _margins(before)
     axes = all_axes(ax, ncols=len(margins), figsize=(5.8 * len(margins), 3.8))
     estimates = _point_estimates(fitted, prior_distribution)
     tables = []
@@ -203,7 +195,7 @@ def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: 
     return Plot(axes, *tables)
 
 
-def _distribution_of_column(distribution: Any) -> Any:
+def _distribution_of_column(distribution: ParameterDistribution) -> object:
     """Return the distribution of one column of an array, if it can be indexed."""
     try:
         return distribution.column(0)
@@ -211,23 +203,20 @@ def _distribution_of_column(distribution: Any) -> Any:
         return distribution
 
 
-def _plot_several(fitted: FittedDistribution, margins: dict[str, list[Any]], ax: PlotAxes) -> Plot:
-    """Plot the posteriors of all groups and columns."""
-    names = _names(fitted, len(next(iter(margins.values()))))
+def _plot_several(margins: dict[str, list[Any]], column: str, names: list[str], noun: str, ax: PlotAxes) -> Plot:
+    """Plot the densities of several distributions, in one panel for each parameter."""
     axes = all_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.8))
     tables: list[PlotTable] = []
-    styles = group_styles(names, noun="others")
+    styles = group_styles(names, noun=noun)
     for panel, (name, distributions) in zip(axes, margins.items(), strict=False):
         grid = _density_grid(name, distributions)
-        for k, distribution in enumerate(distributions):
-            density = distribution.pdf(grid)
+        densities = [distribution.pdf(grid) for distribution in distributions]
+        for k, density in enumerate(densities):
             width = {"linewidth": 1.8, "zorder": 3} if styles[k].own else {"linewidth": 0.7, "zorder": 2}
             panel.plot(grid, density, color=styles[k].color, label=styles[k].label, **width)
-            shown = names[k]
-            tables.append({"group": shown, "parameter": name, "value": grid, "density": density})
-        _set_axes(panel, name, [_max_density(distributions, grid)])
+            tables.append({column: names[k], "parameter": name, "value": grid, "density": density})
+        _set_axes(panel, name, [np.max(densities, axis=0)])
     legend_beside(axes[-1])
-    set_title(axes[0], f"{words(fitted.family, 40)}: posteriors")
     return Plot(axes, *tables)
 
 
@@ -241,25 +230,24 @@ def _names(fitted: FittedDistribution, n: int) -> list[str]:
 
 
 def _plot_levels(
-    distributions: dict[str, Any], estimates: dict[str, Any], fitted: FittedDistribution | None, ax: Any
+    distributions: dict[str, Any], estimates: dict[str, Any], fitted: FittedDistribution | None, ax: PlotAxes
 ) -> Plot:
     """Plot mean and 95 % interval of each level probability, before and after the data, with point estimates."""
-    last = list(distributions.values())[-1]
-    names, groups = _level_names(last, fitted)
+    posterior = list(distributions.values())[-1]
+    names, groups = _level_names(posterior, fitted)
     size = len(names)
-    mean = np.concatenate([np.ravel(part) for part in _as_arrays(last.mean())]).reshape(len(groups), size)
+    mean = _flat(posterior.mean()).reshape(len(groups), size)
     width = 6.0 if len(groups) == 1 else 4.2
     height = 1.4 + 0.3 * min(size, _MAX_LEVELS)
-    axes = np.ravel(panels(len(groups), 3, width, height) if ax is None else ax)
+    axes = panels(len(groups), 3, width, height) if ax is None else all_axes(ax)
     kept = np.sort(np.argsort(-mean.max(axis=0), kind="stable")[:_MAX_LEVELS])
     tables: list[PlotTable] = []
-    for panel, group, row in zip(axes, groups, range(len(groups)), strict=False):
+    for row, (panel, group) in enumerate(zip(axes, groups, strict=False)):
         for number, (role, distribution) in enumerate(distributions.items()):
             shift = 0.32 * ((len(distributions) - 1) / 2 - number)
             ends = distribution.interval()
             middle, low, high = (
-                np.concatenate([np.ravel(part) for part in _as_arrays(values)]).reshape(-1, size)
-                for values in (distribution.mean(), ends.low, ends.high)
+                _flat(values).reshape(-1, size) for values in (distribution.mean(), ends.low, ends.high)
             )
             line = row if len(middle) > 1 else 0
             color = PRIOR if role == "prior" else POSTERIOR
@@ -285,16 +273,17 @@ def _plot_levels(
     return Plot(axes, *tables)
 
 
-def _as_arrays(value: Any) -> list[np.ndarray]:
-    """Return the probabilities of a mean or of an end of an interval as arrays."""
-    return [np.asarray(getattr(value, "table", value), dtype=float)]
+def _flat(value: Any) -> np.ndarray:
+    """Return the probabilities of a mean or of an end of an interval as a flat array."""
+    return np.ravel(np.asarray(getattr(value, "table", value), dtype=float))
 
 
 def _level_names(distribution: Dirichlet, fitted: FittedDistribution | None) -> tuple[list[Any], list[Any]]:
     """Return the levels of all columns in order, and the groups."""
-    n = np.concatenate([np.ravel(part) for part in _as_arrays(distribution.mean())]).size
+    mean: Any = distribution.mean()
+    n = _flat(mean).size
     if fitted is None:
-        size = int(np.shape(_as_arrays(distribution.mean())[0])[-1])
+        size = int(np.shape(getattr(mean, "table", mean))[-1])
         return list(range(size)), [f"group {k}" for k in range(n // size)]
     groups = list(fitted.groups) or [""]
     levels = fitted.levels
@@ -304,42 +293,33 @@ def _level_names(distribution: Dirichlet, fitted: FittedDistribution | None) -> 
     return flat, groups
 
 
-def _margins(distribution: Any) -> dict[str, Any]:
-    """Return the marginal distribution of each parameter as a frozen SciPy distribution, over groups and columns."""
+def _margins(distribution: ParameterDistribution) -> dict[str, list[Any]]:
+    """Return the marginal distributions of each parameter as frozen SciPy distributions, over groups and columns."""
     from scipy import stats
 
     if isinstance(distribution, Beta):
-        return {"θ": stats.beta(distribution.alpha, distribution.beta)}
+        return {"θ": _frozen(stats.beta, distribution.alpha, distribution.beta)}
     if isinstance(distribution, Gamma):
-        return {"λ": stats.gamma(distribution.shape, scale=1 / distribution.rate)}
+        return {"λ": _frozen(stats.gamma, distribution.shape, 0.0, 1 / distribution.rate)}
     if isinstance(distribution, NormalInverseWishart):
         distribution = distribution._marginal()
+    if not isinstance(distribution, NormalInverseGamma | LinearNormalInverseGamma):
+        raise DataError.wrong_type(
+            "the distribution", type(distribution).__name__, "a prior or posterior distribution of this package"
+        )
+    variance = _frozen(stats.invgamma, distribution.shape, 0.0, distribution.scale)
     if isinstance(distribution, NormalInverseGamma):
-        std = np.sqrt(distribution.scale / (distribution.shape * distribution.strength))
-        mean = stats.t(2 * distribution.shape, loc=distribution.location, scale=std)
-        return {"mean": mean, "variance": stats.invgamma(distribution.shape, scale=distribution.scale)}
-    if isinstance(distribution, LinearNormalInverseGamma):
-        slopes, _ = distribution.coefficient_variances()
-        unit = (distribution.scale / distribution.shape)[..., None]
-        slope = stats.t(2 * distribution.shape[..., None], loc=distribution.location, scale=np.sqrt(unit * slopes))
-        return {"slope": slope, "variance": stats.invgamma(distribution.shape, scale=distribution.scale)}
-    raise DataError.wrong_type(
-        "the distribution", type(distribution).__name__, "a prior or posterior distribution of this package"
-    )
+        scale = np.sqrt(distribution.scale / (distribution.shape * distribution.strength))
+        return {"mean": _frozen(stats.t, 2 * distribution.shape, distribution.location, scale), "variance": variance}
+    slopes, _ = distribution.coefficient_variances()
+    scale = np.sqrt((distribution.scale / distribution.shape)[..., None] * slopes)
+    slope = _frozen(stats.t, 2 * distribution.shape[..., None], distribution.location, scale)
+    return {"slope": slope, "variance": variance}
 
 
-def _as_list(margin: Any) -> list[Any]:
-    """Return an array of SciPy distributions as a list."""
-    from scipy import stats
-
-    arrays = [np.ravel(array) for array in np.broadcast_arrays(*margin.args, *margin.kwds.values())]
-    distribution_class = getattr(stats, margin.dist.name)
-    n_args = len(margin.args)
-    names = list(margin.kwds)
-    return [
-        distribution_class(*values[:n_args], **dict(zip(names, values[n_args:], strict=True)))
-        for values in zip(*arrays, strict=True)
-    ]
+def _frozen(family: Any, *parameters: npt.ArrayLike) -> list[Any]:
+    """Return a frozen SciPy distribution for each element of the broadcast parameters."""
+    return [family(*values) for values in zip(*map(np.ravel, np.broadcast_arrays(*parameters)), strict=True)]
 
 
 def _density_grid(name: str, distributions: Sequence[Any], extra: Sequence[float] = ()) -> np.ndarray:
@@ -352,11 +332,6 @@ def _density_grid(name: str, distributions: Sequence[Any], extra: Sequence[float
     high = max([high, *extra])
     edge = 0.05 * (high - low)
     return np.linspace(low - edge if name in ("mean", "slope") else max(low - edge, 0.0), high + edge, _GRID_SIZE + 1)
-
-
-def _max_density(distributions: Sequence[Any], at: np.ndarray) -> np.ndarray:
-    """Return the pointwise maximum of the densities."""
-    return np.max([distribution.pdf(at) for distribution in distributions], axis=0)
 
 
 def _shade(
@@ -395,7 +370,7 @@ def _mark(panel: Axes, estimate: str, value: float, grid: np.ndarray, *, joint: 
         panel.axvline(value, color=color, linewidth=1.3, linestyle=line, label=f"{label} {value:.4g}", zorder=4)
 
 
-def _point_estimates(fitted: FittedDistribution, prior: Any) -> dict[str, Any]:
+def _point_estimates(fitted: FittedDistribution, prior: ParameterDistribution) -> dict[str, Any]:
     """Return the estimates that exist."""
     estimates = {}
     for estimate in _ESTIMATES:

@@ -28,11 +28,22 @@ from tallybayes.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tallybayes.models.regression.design_matrix import Design
+    from tallybayes.models.regression.linear_regression import LinearRegression
+    from tallybayes.typing import Candidates, Labels, Rows
+
 _PLACES = 201
 _MOST_POINTS = 5000
 
 
-def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax: PlotAxes) -> Plot:
+def plot_regression(
+    model: LinearRegression,
+    X: Rows | None,
+    y: Labels | None,
+    candidates: Candidates | None,
+    mass: float,
+    ax: PlotAxes,
+) -> Plot:
     """Plot the fitted regression of each candidate in one panel, or the residuals if there are several inputs."""
     design = model._design
     if len(design.targets) > 1:
@@ -51,7 +62,7 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
     axes = panels(len(models), 3, width, 3.6, sharey=has_line) if ax is None else all_axes(ax)
     parts: list[PlotTable] = []
     for panel, candidate, parameters in zip(axes, models, settings, strict=True):
-        parts += _line(panel, candidate, X, y, mass) if has_line else _errors(panel, candidate, X, y)
+        parts += _line(panel, candidate, design, X, y, mass) if has_line else _errors(panel, candidate, design, X, y)
         if parameters:
             set_title(panel, ", ".join(f"{name} = {value!r}" for name, value in parameters.items()))
         hide_top_right_spines(panel)
@@ -63,9 +74,10 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
     return Plot(axes, *parts)
 
 
-def _line(panel: Axes, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable]:
+def _line(
+    panel: Axes, model: LinearRegression, design: Design, X: Rows | None, y: Labels | None, mass: float
+) -> list[PlotTable]:
     """Plot the expected target and its predictive interval by the input, for each group."""
-    design = model._design
     name = design.numbers[0]
     target = design.targets[0]
     _, moments = next(iter(target_moments(design, model.tally_)))
@@ -92,7 +104,7 @@ def _line(panel: Axes, model: Any, X: Any, y: Any, mass: float) -> list[PlotTabl
         columns: dict[Any, Any] = {name: at}
         if label is not None:
             columns[design.by] = np.array([label] * len(at), dtype=object)
-        predictive = model.predictive(_as_rows(model, columns))
+        predictive = model.predictive(_as_rows(design, columns))
         bottom, top = predictive.interval(mass)
         panel.fill_between(at, bottom, top, color=style.color, alpha=0.15 if style.own else 0.05, linewidth=0)
         panel.plot(at, predictive.mean(), color=style.color, linewidth=1.8 if style.own else 0.7, label=style.label)
@@ -104,17 +116,9 @@ def _line(panel: Axes, model: Any, X: Any, y: Any, mass: float) -> list[PlotTabl
             kept = np.flatnonzero(in_group & ~np.isnan(rows[1]))[:_MOST_POINTS]
             color = "#333333" if label is None else style.color
             panel.plot(rows[0][kept], rows[1][kept], "o", color=color, markersize=3.5, alpha=0.8, zorder=3)
-            targets = rows[1][kept]
-            parts.append(
-                {
-                    "group": label,
-                    "input": rows[0][kept],
-                    "expected": targets,
-                    "low": targets,
-                    "high": targets,
-                    "what": "row",
-                }
-            )
+            inputs, targets = rows[0][kept], rows[1][kept]
+            limits = {"expected": targets, "low": targets, "high": targets}
+            parts.append({"group": label, "input": inputs, **limits, "what": "row"})
     panel.set_xlabel(name_of(name))
     position = panel.get_subplotspec()
     if position is None or position.is_first_col():
@@ -122,17 +126,17 @@ def _line(panel: Axes, model: Any, X: Any, y: Any, mass: float) -> list[PlotTabl
     return parts
 
 
-def _as_rows(model: Any, columns: dict[Any, Any]) -> Any:
+def _as_rows(design: Design, columns: dict[Any, np.ndarray]) -> Rows:
     """Return columns as input of the model: an array if it was fitted to an array."""
     if all(isinstance(name, int) for name in columns):
         order = sorted(columns)
         return np.stack(
             [np.asarray(columns[name], dtype=object if len(order) > 1 else float) for name in order], axis=1
         )
-    if model._design.feature_names is not None:
+    if design.feature_names is not None:
         import pandas as pd
 
-        return pd.DataFrame({name: columns[name] for name in model._design.feature_names})
+        return pd.DataFrame({name: columns[name] for name in design.feature_names})
     return columns
 
 
@@ -150,7 +154,7 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
     return low - edge, high + edge
 
 
-def _errors(panel: Axes, model: Any, X: Any, y: Any) -> list[PlotTable]:
+def _errors(panel: Axes, model: LinearRegression, design: Design, X: Rows | None, y: Labels | None) -> list[PlotTable]:
     """Plot the residuals by the predicted target."""
     predictions, targets, _ = predict_targets(model, X, y)
     kept = np.flatnonzero(~np.isnan(targets))[:_MOST_POINTS]
@@ -158,6 +162,6 @@ def _errors(panel: Axes, model: Any, X: Any, y: Any) -> list[PlotTable]:
     residual = (targets - predictions.mean())[kept]
     panel.axhline(0.0, color=NOTE, linewidth=0.8)
     panel.plot(predicted, residual, "o", color="#0072B2", markersize=3.5, alpha=0.7)
-    panel.set_xlabel(f"predicted {words(model._design.targets[0], 24)}")
+    panel.set_xlabel(f"predicted {words(design.targets[0], 24)}")
     panel.set_ylabel("residual")
     return [{"predicted": predicted, "error": residual}]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence
+from tallybayes.models.one_dependence.tree_augmented import TreeAugmentedNaiveBayes
+from tallybayes.plotting.classifier.groups import groups_of
+from tallybayes.plotting.classifier.marginals import n_columns
 from tallybayes.plotting.network.node_boxes import text_width
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, NOTE, amount, name_of, new_axes, words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.estimation.scoring.factor_scorer import FactorScorer
+    from tallybayes.models.base import Model
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+    from tallybayes.typing import Name
 
 _RADIUS = 0.36  # radius of a node in inches
 _STEP = 1.5  # distance between nodes in inches
@@ -63,7 +76,7 @@ class PlateDiagram:
         top = max(node.y + node.radius for node in nodes) + pad
         self.plates.append((left, bottom, right, top, label, label_on_top))
 
-    def draw(self, ax: Any, title: str) -> Plot:
+    def draw(self, ax: Axes | None, title: str) -> Plot:
         """Draw the diagram on axes of the required size."""
         from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
@@ -107,7 +120,7 @@ class PlateDiagram:
         return Plot(ax, {"from": [start for start, _ in self.edges], "to": [end for _, end in self.edges]})
 
 
-def plot_groups(model: Any, ax: Any = None) -> Plot:
+def plot_groups(model: ClassConditionalModel, ax: Axes | None = None) -> Plot:
     """Plot a classifier or mixture: the class, a node for each block of columns, and their parameters.
 
     Parameters
@@ -115,15 +128,15 @@ def plot_groups(model: Any, ax: Any = None) -> Plot:
     model : a fitted classifier or mixture
     ax : matplotlib Axes, optional
     """
-    parents = getattr(model, "parents_", None)
-    if parents is not None and len(parents) <= _TREE:
-        return _plot_tree(model, parents, ax)
+    if isinstance(model, TreeAugmentedNaiveBayes) and len(model.parents_) <= _TREE:
+        return _plot_tree(model, ax)
     if isinstance(model, AveragedOneDependence):
         return _plot_one_dependence(model, ax)
     graph = PlateDiagram()
     blocks = _blocks(model._factor_scorers)
-    hidden = model._group_word != "classes"
-    target = words(model._target, 16)
+    groups = groups_of(model)
+    hidden = groups.noun != "classes"
+    target = words(groups.target, 16)
     step = _node_distance([name for name, *_ in blocks] + [family for *_, family in blocks])
     symbol, caption, kind = ("z", "", "hidden") if hidden else ("y", target, "observed")
     center = (len(blocks) - 1) / 2 * step
@@ -131,36 +144,37 @@ def plot_groups(model: Any, ax: Any = None) -> Plot:
     graph.nodes[target] = PlateNode(center, 2.3, symbol, caption, kind)
     graph.edges.append(("shares", target))
     rows = [target]
-    for k, (name, symbol_of_block, n_columns, family) in enumerate(blocks):
+    for k, (name, symbol_of_block, n, family) in enumerate(blocks):
         x = k * step
         graph.nodes[name] = PlateNode(x, 0.9, symbol_of_block, name, "observed")
         graph.nodes[f"parameters of {name}"] = PlateNode(x, -0.9, "θ", family, "parameter")
         graph.edges += [(target, name), (f"parameters of {name}", name)]
         rows.append(name)
-        if n_columns > 1:
-            graph.plate([name, f"parameters of {name}"], f"{n_columns} columns", pad=0.12, below=0.62)
+        if n > 1:
+            graph.plate([name, f"parameters of {name}"], f"{n} columns", pad=0.12, below=0.62)
     parameters = [f"parameters of {name}" for name, *_ in blocks]
-    weight = _total_weight(model)
-    graph.plate(rows, amount(weight, "rows"), pad=0.3, label_on_top=True)
+    graph.plate(rows, amount(_weight_of(model, groups.target), "rows"), pad=0.3, label_on_top=True)
     if parameters:
-        graph.plate(parameters, amount(len(model.classes_), model._group_word), pad=0.42)
+        graph.plate(parameters, amount(len(groups.labels), groups.noun), pad=0.42)
     return graph.draw(ax, f"{type(model).__name__}: p({symbol}) Π p(x | {symbol})")
 
 
-def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Plot:
+def _plot_tree(model: TreeAugmentedNaiveBayes, ax: Axes | None) -> Plot:
     """Plot a tree-augmented classifier as a network with all edges."""
-    parents_of = {name: [model._target] + ([] if parent is None else [parent]) for name, parent in parents.items()}
+    parents_of = {
+        name: [model.target_] + ([] if parent is None else [parent]) for name, parent in model.parents_.items()
+    }
     return BayesianNetwork(parents_of).plot_graph(ax)
 
 
-def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Plot:
+def _plot_one_dependence(model: AveragedOneDependence, ax: Axes | None) -> Plot:
     """Plot one member of an averaged one-dependence classifier: a column that is the parent of all others."""
     graph = PlateDiagram()
-    n_columns = len({*model._required_columns})
+    n = len({*model._required_columns})
     n_classes = len(model.classes_)
     graph.nodes = {
         "shares": PlateNode(0.0, 3.3, "π", "", "parameter"),
-        "class": PlateNode(0.0, 2.3, "y", words(model._target, 16), "observed"),
+        "class": PlateNode(0.0, 2.3, "y", words(model.target_, 16), "observed"),
         "parent": PlateNode(-_STEP, 0.9, "xᵢ", "", "observed"),
         "others": PlateNode(_STEP, 0.9, "xⱼ", "", "observed"),
         "parameters of parent": PlateNode(-_STEP, -1.1, "θ", "", "parameter"),
@@ -168,14 +182,16 @@ def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Plot:
     }
     graph.edges = [("shares", "class"), ("class", "parent"), ("class", "others"), ("parent", "others")]
     graph.edges += [(f"parameters of {name}", name) for name in ("parent", "others")]
-    graph.plate(["others", "parameters of others"], f"{n_columns - 1} other columns", pad=0.2, below=0.62)
-    graph.plate(["class", "parent", "others"], amount(_total_weight(model), "rows"), pad=0.4, label_on_top=True)
+    graph.plate(["others", "parameters of others"], f"{n - 1} other columns", pad=0.2, below=0.62)
+    graph.plate(
+        ["class", "parent", "others"], amount(_weight_of(model, model.target_), "rows"), pad=0.4, label_on_top=True
+    )
     graph.plate(["parameters of parent", "parameters of others"], amount(n_classes, "classes"), pad=0.42)
     title = f"{type(model).__name__}: mean over i of p(y, xᵢ) Π p(xⱼ | y, xᵢ)"
-    return graph.draw(ax, f"{title}, {n_columns} columns")
+    return graph.draw(ax, f"{title}, {n} columns")
 
 
-def plot_chain(model: Any, ax: Any = None) -> Plot:
+def plot_chain(model: HiddenMarkovModel, ax: Axes | None = None) -> Plot:
     """Plot a hidden Markov model: states in a row, each with its observation.
 
     Parameters
@@ -200,20 +216,18 @@ def plot_chain(model: Any, ax: Any = None) -> Plot:
     graph.nodes["transition"] = PlateNode(2.2 * _STEP, 3.0, "A", "transition", "parameter")
     graph.nodes["emission"] = PlateNode(2 * _STEP, -1.5, "θ", "emission", "parameter")
     graph.edges += [("start", "state ₁"), ("transition", "state ₂"), ("emission", "step ₂")]
-    weight = _n_sequences(model)
     inside = [name for name in graph.nodes if name.startswith(("state", "step"))]
-    graph.plate(inside, amount(weight, "sequences"), pad=0.25)
+    graph.plate(inside, amount(_weight_of(model, model._factor_names["start"]), "sequences"), pad=0.25)
     for repeated in ("transition", "emission"):
         graph.plate([repeated], amount(len(model.states_), "states"), pad=0.2)
     return graph.draw(ax, f"{type(model).__name__}: p(z₁) Π p(zₜ | zₜ₋₁) Π p(xₜ | zₜ)")
 
 
-def _blocks(scored: Any) -> list[tuple[str, str, int, str]]:
+def _blocks(scored: Sequence[FactorScorer]) -> list[tuple[str, str, int, str]]:
     """Return name, symbol, number of columns and family of each block; many blocks are summarized in the last."""
     blocks = []
     for scorer in scored:
-        codes = scorer.family.cell_type == "codes"
-        n = len(scorer.factor.columns) if codes else int(np.shape(scorer.family.mean(scorer.parameters))[-1])
+        n = n_columns(scorer)
         family = type(scorer.family).__name__
         if scorer.family.columnwise:
             names = [name_of(name, 16) for name in scorer.factor.columns] if len(scorer.factor.columns) == n else []
@@ -237,17 +251,10 @@ def _node_distance(captions: list[str]) -> float:
     return max(_STEP, 2 * _RADIUS + 0.5 + max((text_width(caption, 8) / 72 for caption in captions), default=0.0))
 
 
-def _total_weight(model: Any) -> float:
-    """Return the total weight of the training rows; 0 without counts."""
+def _weight_of(model: Model, column: Name) -> float:
+    """Return the total weight of the counts of a column; 0 without counts."""
     try:
-        return float(np.sum(model.tally_[model._target].table))
-    except (AttributeError, KeyError, TypeError):
-        return 0.0
-
-
-def _n_sequences(model: Any) -> float:
-    """Return the number of training sequences; 0 without counts."""
-    try:
-        return float(np.sum(model.tally_[model._factor_names["start"]].table))
+        statistics: Any = model.tally_[column]
+        return float(np.sum(statistics.table))
     except (AttributeError, KeyError, TypeError):
         return 0.0
