@@ -62,7 +62,10 @@ def plot_regression(
     axes = panels(len(models), 3, width, 3.6, sharey=has_line) if ax is None else all_axes(ax)
     parts: list[PlotTable] = []
     for panel, candidate, parameters in zip(axes, models, settings, strict=True):
-        parts += _line(panel, candidate, design, X, y, mass) if has_line else _errors(panel, candidate, design, X, y)
+        if has_line or X is None:
+            parts += _line(panel, candidate, design, X, y, mass)
+        else:
+            parts += _errors(panel, candidate, design, X, y)
         if parameters:
             set_title(panel, ", ".join(f"{name} = {value!r}" for name, value in parameters.items()))
         hide_top_right_spines(panel)

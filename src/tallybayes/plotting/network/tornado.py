@@ -47,7 +47,7 @@ def plot_sensitivity(sensitivity: Sensitivity, ax: Axes | None = None, *, most: 
     axes.set_xlim(min(ends) - margin, max(ends) + margin)
     axes.set_xlabel("probability")
     hide_top_right_spines(axes)
-    axes.figure.draw_without_rendering()  # the width of the axes depends on the labels
+    axes.figure.canvas.figure.draw_without_rendering()  # the width of the axes depends on the labels
     legend = f"if {sensitivity.perturbation} (blue: larger, orange: smaller)"
     set_title(axes, f"{words(sensitivity.title, _TITLE_WIDTH)} = {current:.4g}", legend, size=9)
     columns = {name: [getattr(entry, name) for entry in entries] for name in _COLUMNS}

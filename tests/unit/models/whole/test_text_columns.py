@@ -456,7 +456,7 @@ def test_words_that_tell_classes_apart():
     best = found.groupby("class").word.first()
     assert best["spam"] == "win"
     assert best["ham"] == "meeting"
-    assert ((found.low < found.probability) & (found.share < found.high)).all()
+    assert ((found.low < found.probability) & (found.probability < found.high)).all()
 
 
 def test_predictive_checks_of_text():
