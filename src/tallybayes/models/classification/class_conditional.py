@@ -135,6 +135,7 @@ class ClassConditionalModel(Model):
         return self._cached("estimated", self._estimate)
 
     def _estimate(self) -> EstimatedClassifier:
+        """Estimate the factors from the tally, or take the user-specified parameters."""
         pairs = self._feature_factors()
         fixed = self._fixed_parameters
         groups = self._class_domain.levels

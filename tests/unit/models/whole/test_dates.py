@@ -175,13 +175,13 @@ def test_the_automatic_classifier_reads_dates(tmp_path):
 
 @pytest.mark.parametrize("model", [tb.GaussianDiscriminant(), tb.NearestClassMean()])
 def test_models_of_numbers_refuse_dates(model):
-    with pytest.raises(tb.DataError, match=r"(?s)expected numbers.\n    Leave 'when' out"):
+    with pytest.raises(tb.DataError, match=r"(?s)expected numbers.\n    Remove 'when'"):
         model.fit(X, PLACE)
 
 
 def test_a_graph_of_onnx_has_no_dates():
     pytest.importorskip("onnx", reason="onnx is not installed")
-    with pytest.raises(tb.ExportError, match=r"column 'when' is of dates, of which ONNX has no parts\.\n    Fit"):
+    with pytest.raises(tb.ExportError, match=r"column 'when' is a date column, and ONNX has no parts of dates\.\n    Fit"):
         REFERENCE.to_onnx()
 
 
