@@ -131,6 +131,8 @@ def test_views_of_strings():
 @pytest.mark.parametrize("values", [[True, False] * 6, pd.Categorical([1, 2] * 6, ordered=True)], ids=["bool", "int"])
 def test_labels_that_could_be_numbers_say_how(values):
     for model in ("discriminant", "nearest mean"):
-        with pytest.raises(TallybayesError, match=r"column 'c' is a categorical column with values such as .*\n.*astype\(float\)"):
+        with pytest.raises(
+            TallybayesError, match=r"column 'c' is a categorical column with values such as .*\n.*astype\(float\)"
+        ):
             MODELS[model](pd.DataFrame({"x": X, "c": values}))
         MODELS[model](pd.DataFrame({"x": X, "c": pd.Series(values).astype(float) + X}))

@@ -181,7 +181,9 @@ def test_models_of_numbers_refuse_dates(model):
 
 def test_a_graph_of_onnx_has_no_dates():
     pytest.importorskip("onnx", reason="onnx is not installed")
-    with pytest.raises(tb.ExportError, match=r"column 'when' is a date column, and ONNX has no parts of dates\.\n    Fit"):
+    with pytest.raises(
+        tb.ExportError, match=r"column 'when' is a date column, and ONNX has no parts of dates\.\n    Fit"
+    ):
         REFERENCE.to_onnx()
 
 
