@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 import tallybayes as tb
+from tallybayes.families._shared.block_sums import sum_block
 from tallybayes.families._shared.log_prob_forms import CellSumForm
-from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.family import Family, broadcast_over_groups, zero_where_missing
 from tallybayes.families.protocols.scoring_forms import log_predictive_form, log_prob_form
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from tallybayes import kernels
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
-from tallybayes.families._shared.blocks import Block, SparseRows, dense
+from tallybayes.families._shared.block_sums import sum_block
+from tallybayes.families._shared.blocks import Block
 from tallybayes.families.family import Family, broadcast_over_groups, check_parameters_valid, ratio, zero_where_missing
 from tallybayes.statistics.totals import Totals
 
@@ -103,20 +103,3 @@ class Bernoulli(Family):
 def codes_of(cells: np.ndarray) -> np.ndarray:
     """Return integer cells as codes, −1 where missing."""
     return (np.where(np.isnan(cells), -1, cells) if cells.dtype.kind == "f" else cells).astype(np.intp)
-
-
-def sum_block(
-    block: Block, kind: str, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weights, totals and log base measures of a dense or sparse block, as read-only arrays."""
-    if isinstance(block, SparseRows):
-        if block.missing_rows is not None and weight is not None and weight.ndim == 2:
-            weight = np.where(block.missing_rows[:, None], 0.0, weight)
-        elif block.missing_rows is not None:
-            group = np.where(block.missing_rows, -1, np.int64(0) if group is None else group)
-        sums = kernels.sum_csr(*block[:4], kind, group, n_groups, weight)
-    else:
-        sums = kernels.sum_dense(dense(block, kind), kind, group, n_groups, weight)
-    for array in sums:
-        array.setflags(write=False)
-    return sums

@@ -11,8 +11,8 @@ from scipy.special import gammaln, xlogy
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.log_gamma import log_choose
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.families._shared.block_sums import sum_block
 from tallybayes.families._shared.blocks import Block
-from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.family import Family, broadcast_over_groups, ratio
 from tallybayes.statistics.totals import Totals
 

@@ -11,8 +11,8 @@ from scipy.special import gammaln, xlogy
 from tallybayes.distributions.gamma import Gamma
 from tallybayes.distributions.log_gamma import log_choose
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.families._shared.block_sums import sum_block
 from tallybayes.families._shared.blocks import Block
-from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, broadcast_over_groups, check_parameters_valid, ratio, zero_where_missing
 from tallybayes.statistics.totals import Totals

@@ -7,6 +7,7 @@ Every function raises `AssertionError` if a law is violated. None of them needs 
 from tallybayes.testing.assert_close import assert_statistics_close
 from tallybayes.testing.family_laws import check_family
 from tallybayes.testing.posterior_laws import check_posterior, check_posterior_samples, check_samples, check_value
+from tallybayes.testing.protocol_laws import check_protocols
 from tallybayes.testing.source_laws import check_sources, forms
 from tallybayes.testing.tally_laws import (
     check_absent,
@@ -36,6 +37,7 @@ __all__ = [
     "check_order",
     "check_posterior",
     "check_posterior_samples",
+    "check_protocols",
     "check_refusal",
     "check_samples",
     "check_soft_groups",

@@ -11,6 +11,7 @@ from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.families.family import Family
 from tallybayes.tally.factor import Factor
 from tallybayes.testing.posterior_laws import check_posterior, check_samples, check_value
+from tallybayes.testing.protocol_laws import check_protocols
 from tallybayes.testing.tally_laws import (
     check_addition,
     check_file,
@@ -61,6 +62,7 @@ def check_family(
     for example in range(n_examples):
         rng = np.random.default_rng([seed, example])
         _check_table(family, _rows(family, draw_rows, rng, int(rng.integers(4, 30))), rng)
+    _check_complete_rows(family, _rows(family, draw_rows, np.random.default_rng(seed), 12))
     if parameters is not None:
         check_samples(family, parameters, rng=seed)
     if type(family) is FrozenValue._registry.get(type(family).__name__):  # files contain classes of this package only
@@ -77,6 +79,15 @@ def _rows(family: Family, draw_rows: Callable[..., Any], rng: np.random.Generato
     columns = {name: np.asarray(column) for name, column in values.items()}
     group = np.array(["a", "b", "c"], dtype=object)[rng.integers(0, 3, n)]
     return WeightedRows({**columns, "group": group}, (Factor(tuple(columns), "group", family),))
+
+
+def _check_complete_rows(family: Family, rows: WeightedRows) -> None:
+    """Check the optional protocols on the complete rows of a family of numbers."""
+    if family.cell_type == "numbers":
+        block = np.stack([np.asarray(rows.columns[name], dtype=float) for name in rows.factors[0].columns], axis=1)
+        block = block[~np.isnan(block).any(axis=1)]
+        if len(block) > 1:
+            check_protocols(family, block)
 
 
 def _check_table(family: Family, rows: WeightedRows, rng: np.random.Generator) -> None:

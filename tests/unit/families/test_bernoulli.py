@@ -263,7 +263,7 @@ def test_one_group_without_an_axis_for_it_is_looked_up_too():
 
 
 def test_sums_of_blocks_are_not_written_to():
-    from tallybayes.families.bernoulli import sum_block
+    from tallybayes.families._shared.block_sums import sum_block
 
     for part in sum_block(np.array([[1.0, 0.0]]), "binary", None, 1, None):
         assert not part.flags.writeable

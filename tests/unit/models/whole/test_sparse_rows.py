@@ -13,7 +13,7 @@ from scipy import sparse
 import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.families._shared import log_prob_forms as forms
-from tallybayes.families.bernoulli import sum_block
+from tallybayes.families._shared.block_sums import sum_block
 from tallybayes.families.family import broadcast_over_groups, zero_where_missing
 from tallybayes.models.inputs.features import open_features
 
