@@ -12,6 +12,10 @@ from scipy.special import gammaln
 import tallybayes as tb
 from tallybayes import testing
 from tallybayes.families.family import Family
+from tallybayes.families.protocols.cell_checks import out_of_support
+from tallybayes.families.protocols.distribution_functions import cdf
+from tallybayes.families.protocols.leave_one_out import leave_one_out_log_prob
+from tallybayes.families.protocols.scoring_forms import log_prob_form
 from tallybayes.testing import strategies
 from tests.laws.catalog import FAMILIES
 
@@ -178,3 +182,48 @@ def test_strategies_say_what_they_need(monkeypatch):
     monkeypatch.delitem(sys.modules, "tallybayes.testing.strategies")
     with pytest.raises(ImportError, match="pip install"):
         importlib.import_module("tallybayes.testing.strategies")
+
+
+class WrongLikelihood(tb.Poisson):
+    def log_likelihood(self, parameters, statistics):
+        return 2 * super().log_likelihood(parameters, statistics)
+
+
+class WrongForm(tb.Poisson):
+    """Registers the form of other parameters."""
+
+
+class WrongLeaveOneOut(tb.Poisson):
+    """Registers the score of one half."""
+
+
+class WrongDistribution(tb.Poisson):
+    """Registers a distribution function without jumps."""
+
+
+class WrongSupport(tb.Poisson):
+    """Registers that no cell is valid."""
+
+
+log_prob_form.register(WrongForm)(lambda family, parameters: log_prob_form(tb.Poisson(), 2 * parameters))
+leave_one_out_log_prob.register(WrongLeaveOneOut)(lambda family, counted, rows: np.full((len(rows.group), 1), -0.7))
+cdf.register(WrongDistribution)(lambda family, parameters, x: np.clip(x[:, None] / 9, 0.0, 1.0))
+out_of_support.register(WrongSupport)(lambda family, x: np.ones(x.shape, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("family", "law"),
+    [
+        (WrongLikelihood(), "Σ log_prob"),
+        (WrongForm(), "scoring form"),
+        (WrongLeaveOneOut(), "leave-one-out"),
+        (WrongDistribution(), "cdf"),
+        (WrongSupport(), "reject rows that it counts"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Family) else value,
+)
+def test_a_protocol_that_disagrees_is_caught(family, law):
+    rows = np.array([[2.0, 0.0], [3.0, 1.0], [7.0, 1.0]])
+    testing.check_protocols(tb.Poisson(), rows)
+    with pytest.raises(AssertionError, match=law):
+        testing.check_protocols(family, rows)
