@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -160,12 +162,14 @@ def evaluate(
     weight = check_weight(column_or_values(scored.columns, sample_weight), scored.n_rows, any_size=True)
     options = _group_options(scored.columns, by, weight, mass)
     if isinstance(model, Mixture):
-        assert scored.log_density is not None
-        return DensityEvaluation(scored.log_density, **options)
-    assert scored.log_proba is not None
+        _, log_density = scored.scores()
+        assert log_density is not None
+        return DensityEvaluation(log_density, **options)
     labels = scored.columns.column(target) if is_name(target) else check_target(target, scored.n_rows)
     codes = _codes_of(labels, model._class_domain, weight)
-    return Evaluation(model.classes_, codes, scored.log_proba, log_density=scored.log_density, **options)
+    log_proba, log_density = scored.scores()
+    assert log_proba is not None
+    return Evaluation(model.classes_, codes, log_proba, log_density=log_density, **options)
 
 
 def check_no_target(target: object) -> None:
@@ -183,37 +187,40 @@ def _group_options(table: Table, by: Labels | None, weight: np.ndarray | None, m
     return {"weight": weight, "by": column_or_values(table, by), "by_name": name, "mass": mass}
 
 
+_Scores = tuple[np.ndarray | None, np.ndarray | None]  # log p(class | row) and log p(row), None if the model has none
+
+
 class _ScoredRows(NamedTuple):
-    """The named columns of all rows, and log p(class | row) and log p(row), None where the model has none."""
+    """The named columns of all rows, and a function that returns their scores."""
 
     columns: Table
     n_rows: int
-    log_proba: np.ndarray | None
-    log_density: np.ndarray | None
+    scores: Callable[[], _Scores]
 
 
 def _score_rows(model: RowModel, data: Rows, names: list[Any]) -> _ScoredRows:
-    """Score rows, of a source in batches.
+    """Score rows, of a source in batches; rows in memory are scored later, after the labels are checked.
 
-    Named columns and scores come from one pass: in a second one, a database may return the rows in another order.
+    Named columns and scores of a source come from one pass: in a second one, a database may return the rows in another
+    order.
     """
     source = open_source(data)
     if source is None or not len(source.first_batch()):
         table = open_features(data if source is None else source.first_batch())
-        log_proba, log_density = _scores(model, _features(model, data, table, names))
-        return _ScoredRows(table, table.n_rows, log_proba, log_density)
-    columns, scores, n_rows = [], [], 0
-    for rows, named in query_batches(model, source, names, "evaluating"):
-        scores.append(_scores(model, rows))
-        columns.append(named)
-        n_rows += rows.n_rows
-    log_proba, log_density = (
-        None if parts[0] is None else np.concatenate(parts) for parts in zip(*scores, strict=True)
-    )
-    return _ScoredRows(joined_columns(columns), n_rows, log_proba, log_density)
+        return _ScoredRows(table, table.n_rows, partial(_scores, model, _features(model, data, table, names)))
+    batches = [
+        (named, rows.n_rows, _scores(model, rows)) for rows, named in query_batches(model, source, names, "evaluating")
+    ]
+    columns, n_rows, scores = zip(*batches, strict=True)
+
+    def joined() -> _Scores:
+        proba, density = (None if part[0] is None else np.concatenate(part) for part in zip(*scores, strict=True))
+        return proba, density
+
+    return _ScoredRows(joined_columns(list(columns)), sum(n_rows), joined)
 
 
-def _scores(model: RowModel, rows: Rows) -> tuple[np.ndarray | None, np.ndarray | None]:
+def _scores(model: RowModel, rows: Rows) -> _Scores:
     """Return log p(class | row) and log p(row) of some rows, None where the model has none."""
     log_proba = None if isinstance(model, Mixture) else model.predict_log_proba(rows)
     return log_proba, model.score_samples(rows) if hasattr(model, "score_samples") else None

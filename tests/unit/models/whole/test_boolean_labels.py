@@ -47,7 +47,7 @@ def test_other_levels_are_never_taken_for_booleans():
         for method in (model.partial_fit, model.forget):
             with pytest.raises(tb.LabelError, match="'y' has bool levels on one side"):
                 method(other, "y")
-        with pytest.raises(tb.LabelError, match="labels that the model does not know|expected one kind"):
+        with pytest.raises(tb.LabelError, match="labels that are not classes of the model"):
             tb.evaluate(model, other, "y")
     assert model.tally_ is before
 
