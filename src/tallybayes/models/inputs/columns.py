@@ -125,12 +125,12 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
     """Warn about dropped columns whose values are neither numbers nor labels."""
     by_type = {name: reason for name, reason in reasons.items() if reason != NESTED}
     for names, why, hint in (
-        ([name for name in reasons if name not in by_type], "that are lists, structs or maps", "Give their parts"),
-        (list(by_type), "neither numbers nor labels by their type", "Give converted values"),
+        ([name for name in reasons if name not in by_type], "values are lists, structs or maps", "Give their parts"),
+        (list(by_type), "values are neither numbers nor labels", "Give converted values"),
     ):
         if names:
             warn(
-                f"{_listed(names)}: dropped, because values {why} are not supported.\n"
+                f"{_listed(names)}: dropped, because {why}.\n"
                 f"{hint} as separate columns, or name the columns to use: columns={{...}}.",
                 DataSourceWarning,
             )

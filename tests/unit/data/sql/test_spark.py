@@ -66,8 +66,8 @@ def test_columns_of_every_type_beside_those_that_are_read(any_spark):
     told = tb.write_predictions(model, frame, "spark", keep=["k", "at", "span"])
     assert sorted(row[3] for row in told.collect()) == sorted(expected.predict(rows))
     assert {row[2] for row in told.collect()} == {"INTERVAL '1-2' YEAR TO MONTH"}
-    by_type = pytest.warns(DataSourceWarning, match="raw, span, wait: left out")
-    with by_type, pytest.warns(DataSourceWarning, match="place, tags, words: left out"):
+    by_type = pytest.warns(DataSourceWarning, match="raw, span, wait: dropped")
+    with by_type, pytest.warns(DataSourceWarning, match="place, tags, words: dropped"):
         model = tb.NaiveBayes().fit(frame, "y")
     assert set(model.dropped_columns_) == {"place", "tags", "words", "raw", "span", "wait"}
     assert model.dropped_columns_["span"] == "its type is interval year to month"

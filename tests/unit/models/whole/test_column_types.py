@@ -68,7 +68,7 @@ def test_odd_columns_are_left_out_or_refused_with_what_to_try(name, model):
     if model in CHOOSING:
         parts = hint == "Split them into separate columns"
         with pytest.warns(
-            DataSourceWarning, match=f"c: left out, .*\n{'Give their parts' if parts else 'Give converted values'}"
+            DataSourceWarning, match=f"c: dropped, .*\n{'Give their parts' if parts else 'Give converted values'}"
         ):
             MODELS[model](table)
         return
@@ -88,7 +88,7 @@ def test_odd_columns_are_left_out_or_refused_with_what_to_try(name, model):
 def test_odd_arrays_are_refused_with_what_to_try(rows, hint, model):
     """scikit-learn's own words for them speak of float()."""
     if isinstance(rows, list) and model in ("naive Bayes", "mixture"):
-        with pytest.warns(DataSourceWarning, match="0: left out"):
+        with pytest.warns(DataSourceWarning, match="0: dropped"):
             MODELS[model](rows)
         return
     with pytest.raises(TallybayesError, match=f"(?s)columns? '?0'?.*expected.*\n    .*{hint}"):
