@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,15 +103,15 @@ class Box(NamedTuple):
         return max(widths) + 2 * style.pad, 1.4 * style.name + n_lines * style.line + style.pad
 
 
+@dataclass(frozen=True)
 class BoxDrawer:
     """Draws boxes, text and edges in points, onto axes that may show them smaller or larger.
 
     The limits of the axes are set before, so that shapes are added as artists: patches would change the limits.
     """
 
-    def __init__(self, ax: Axes, scale: float) -> None:
-        self.ax = ax
-        self.scale = scale
+    ax: Axes
+    scale: float
 
     def text(self, x: float, y: float, text: str, size: float, ha: str = "left", **style: Any) -> None:
         """Draw text, vertically centered at y."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,7 @@ class ActivePath:
         return html_text(repr(self))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class MarkovBlanket(Set[Name]):
     """Markov blanket of a node: given this set, the node is independent of all other nodes.
 
@@ -114,13 +116,10 @@ class MarkovBlanket(Set[Name]):
     (['hose', 'wet'], ('hose',), True)
     """
 
-    def __init__(
-        self, node: Name, parents: tuple[Name, ...], children: tuple[Name, ...], spouses: tuple[Name, ...]
-    ) -> None:
-        self.node = node
-        self.parents = parents
-        self.children = children
-        self.spouses = spouses
+    node: Name
+    parents: tuple[Name, ...]
+    children: tuple[Name, ...]
+    spouses: tuple[Name, ...]
 
     @property
     def _members(self) -> tuple[Name, ...]:

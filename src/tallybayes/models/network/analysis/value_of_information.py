@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, display_evidence, run_query
-from tallybayes.models.network.inference.query_result import format_evidence
+from tallybayes.models.network.inference.query_result import NodeMapping, format_evidence
 from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
@@ -71,7 +71,7 @@ def value_of_information(
     return ValueOfInformation(target, display_evidence(given, do), _entropy(proba), values, decision, not_evaluated)
 
 
-class ValueOfInformation(Result, Mapping[Any, float]):
+class ValueOfInformation(Result, NodeMapping):
     """Value of information: a mapping from node to bits or, with costs, to the expected saving, best first.
 
     Attributes
@@ -116,7 +116,7 @@ class ValueOfInformation(Result, Mapping[Any, float]):
         self.expected_cost: float | None = None if decision is None else decision[1]
         net = {node: bits if decision is None else saved - price for node, (bits, saved, price) in values.items()}
         order = sorted(net, key=lambda node: -round(net[node], 12))  # stable: rounding must not order equal values
-        self._values = {node: net[node] for node in order}
+        super().__init__({node: net[node] for node in order})
         self.bits, self.saved, self.observation_costs = ({node: values[node][k] for node in order} for k in range(3))
 
     @property
@@ -124,15 +124,6 @@ class ValueOfInformation(Result, Mapping[Any, float]):
         """The node to observe; None if no node is worth its cost."""
         first = next(iter(self._values), None)
         return first if first is not None and self._values[first] > _NOTHING else None
-
-    def __getitem__(self, node: Name) -> float:
-        return self._values[node]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
 
     def _frame_data(self) -> FrameData:
         costs = {} if self.expected_cost is None else {"saved": self.saved, "observation_costs": self.observation_costs}

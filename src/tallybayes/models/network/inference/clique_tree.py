@@ -126,7 +126,8 @@ class CliqueTree:
         shape = [1] * len(self.cliques[number].variables)
         for axis, variable in zip(axes, scope, strict=True):
             shape[axis] = self.sizes[variable]
-        return table.transpose(*np.argsort(axes), len(scope)).reshape(*shape, table.shape[-1])
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        return table.transpose(*order, len(scope)).reshape(*shape, table.shape[-1])
 
     def load(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the potential of every clique, (*levels, 1): the product of its factors, from a table for every scope."""

@@ -382,7 +382,23 @@ class QueryResult(Mapping[Any, Any]):
         return html_parts((self._title(), names, ([*self._combinations[k], *self._cells(k)] for k in self._sorted())))
 
 
-class MostProbableAssignment(Mapping[Any, Any]):
+class NodeMapping(Mapping[Any, Any]):
+    """Read-only mapping from node to a value."""
+
+    def __init__(self, values: Mapping[Any, Any]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, node: Name) -> Any:
+        return self._values[node]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class MostProbableAssignment(NodeMapping):
     """Most probable joint assignment: a mapping from node to level.
 
     Attributes
@@ -396,38 +412,29 @@ class MostProbableAssignment(Mapping[Any, Any]):
     def __init__(
         self, levels: Mapping[Any, Any], log_probability: float, given: Mapping[Any, Any], is_marginal: bool = False
     ) -> None:
-        self._levels = dict(levels)
+        super().__init__(levels)
         self.log_probability = log_probability
         self.given = dict(given)
         self._is_marginal = is_marginal
 
-    def __getitem__(self, node: Name) -> Any:
-        return self._levels[node]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._levels)
-
-    def __len__(self) -> int:
-        return len(self._levels)
-
-    def _role(self, node: Name) -> str:
-        return "  (evidence)" if node in self.given else "  (intervention)" if f"do({node})" in self.given else ""
-
-    def __repr__(self) -> str:
-        width = max(map(len, map(printable, self._levels)), default=0)
-        lines = [f"  {printable(node):<{width}}  {level!r}{self._role(node)}" for node, level in self._levels.items()]
-        return "\n".join([self._title(), *lines])
+    def _rows(self) -> list[list[Any]]:
+        """Return node, level and role of every row of the table."""
+        roles = {node: "(evidence)" if node in self.given else "" for node in self}
+        roles |= {node: "(intervention)" for node in self if f"do({node})" in self.given}
+        return [[printable(node), repr(level), roles[node]] for node, level in self.items()]
 
     def _title(self) -> str:
         others = ", summed over the others" if self._is_marginal else ""
         return f"most probable assignment{others}, p = {np.exp(self.log_probability):.4g}"
 
+    def __repr__(self) -> str:
+        return "\n".join([self._title(), *text_table(self._rows())])
+
     def _repr_html_(self) -> str:
-        rows = ([node, level, self._role(node).strip()] for node, level in self._levels.items())
-        return html_parts((self._title(), ["node", "level", ""], rows))
+        return html_parts((self._title(), ["node", "level", ""], self._rows()))
 
 
-class NodePosteriors(Mapping[Any, np.ndarray]):
+class NodePosteriors(NodeMapping):
     """p(node | evidence) of many rows: a mapping from node to an array of shape (n, n_levels).
 
     Attributes
@@ -443,7 +450,7 @@ class NodePosteriors(Mapping[Any, np.ndarray]):
     def __init__(
         self, posteriors: Mapping[Any, np.ndarray], levels: Mapping[Any, tuple[Any, ...]], log_likelihood: np.ndarray
     ) -> None:
-        self._posteriors = dict(posteriors)
+        super().__init__(posteriors)
         self.levels = dict(levels)
         self.log_likelihood = log_likelihood
 
@@ -457,15 +464,6 @@ class NodePosteriors(Mapping[Any, np.ndarray]):
     def impossible(self) -> np.ndarray:
         """Rows whose evidence has probability 0."""
         return np.isneginf(self.log_likelihood)
-
-    def __getitem__(self, node: Name) -> np.ndarray:
-        return self._posteriors[node]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._posteriors)
-
-    def __len__(self) -> int:
-        return len(self._posteriors)
 
     def __repr__(self) -> str:
         n_impossible = int(self.impossible.sum())
