@@ -59,11 +59,16 @@ class Estimator(BaseEstimator):
 
     _settings: ClassVar[list[str]]
 
+    # Attributes and methods of other models that this kind does not have, and the error that explains it.
+    _absent_attributes: ClassVar[Mapping[str, TallybayesError]] = {}
+
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError, with a hint for names of other libraries; called if the normal look-up has failed."""
         failed, error = vars(self).pop("_property_error", (None, None))
         if failed == name and error is not None:
             raise error
+        if name in self._absent_attributes:
+            raise as_attribute_error(self._absent_attributes[name])
         hint = "" if name.startswith("_") else hint_for_attribute(type(self), name)
         if not hint:
             return object.__getattribute__(self, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tallybayes.data.table import Table
 from tallybayes.errors import LabelError
 from tallybayes.estimation.calibration.calibration import Calibration
 from tallybayes.estimation.estimated_factors import EstimatedFactors
+from tallybayes.estimation.factor_sampling import MissingCellPrediction
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import (
     FactorScorer,
@@ -31,24 +32,27 @@ from tallybayes.models.classification.class_prior import (
     check_classes,
 )
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
-from tallybayes.models.classification.joint import n_parameters_joint
 from tallybayes.models.classification.methods import classifier_plots
-from tallybayes.models.classification.methods.class_sampling import impute, sample
+from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
+from tallybayes.models.classification.methods.class_sampling import impute, predict_missing, sample, sample_columns
 from tallybayes.models.classification.methods.decisions import decide, estimate_class_prior
-from tallybayes.models.classification.methods.explanation import explain, plot_explanation
-from tallybayes.models.classification.methods.linear_form import to_linear
+from tallybayes.models.classification.methods.explanation import (
+    ExplanationPart,
+    PriorPart,
+    explain,
+    factor_parts,
+    plot_explanation,
+)
 from tallybayes.models.classification.methods.model_export import to_onnx, to_sql
-from tallybayes.models.classification.methods.show_work import show_work
-from tallybayes.models.classification.methods.uncertainty import predict_proba_interval, predict_set
+from tallybayes.models.classification.methods.show_work import calculation, show_work
+from tallybayes.models.classification.methods.uncertainty import predict_set
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows, with_weight
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
 from tallybayes.models.inspection import information_criteria, labeled_parameters
-from tallybayes.models.inspection.gaussian_parameters import covariances, means
 from tallybayes.models.inspection.model_summary import rows_by_class, summary, title_by_class
-from tallybayes.models.sklearn_bases import typed_property
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
@@ -56,6 +60,21 @@ from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import as_word_factor, with_selected_words
 from tallybayes.typing import ClassPrior, Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    import numpy.typing as npt
+    import onnx
+    from matplotlib.axes import Axes
+
+    from tallybayes.models.classification.methods.explanation import Explanation
+    from tallybayes.models.inspection.labeled_parameters import LabeledFactor
+    from tallybayes.models.inspection.model_summary import Summary
+    from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable
+    from tallybayes.plotting.plot import Plot
+    from tallybayes.results.threshold import Threshold
+    from tallybayes.typing import Names, RandomState
 
 
 class ClassConditionalModel(Model):
@@ -154,7 +173,7 @@ class ClassConditionalModel(Model):
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
         """Return the factors p(block | class) with their statistics."""
         pairs = zip(self._selected_tally.factors, self._selected_tally.statistics, strict=True)
-        return [(factor, statistics) for factor, statistics in pairs if factor.given]
+        return [(factor, statistics) for factor, statistics in pairs if len(factor.given) == 1]
 
     def _fixed_feature_parameters(self) -> list[Any]:
         """Return the user-specified parameters of the factors p(block | class)."""
@@ -382,44 +401,495 @@ class ClassConditionalModel(Model):
         )
         warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
-    # ---- Answers ------------------------------------------------------------------------------------------------
+    # ---- Sampling, explanation, decisions, export, plots ---------------------------------------------------------
 
-    sample = sample
-    impute = impute
-    explain = explain
-    show_work = show_work
-    plot_explanation = plot_explanation
-    plot_columns = classifier_plots.plot_columns
-    plot_decision_boundary = classifier_plots.plot_decision_boundary
-    plot_joint = classifier_plots.plot_joint
-    plot_class_means = classifier_plots.plot_class_means
-    plot_graph = classifier_plots.plot_graph
-    predict_proba_interval = predict_proba_interval
-    predict_set = predict_set
-    decide = decide
-    estimate_class_prior = estimate_class_prior
-    to_linear = to_linear
-    to_sql = to_sql
-    to_onnx = to_onnx
-    n_parameters_joint_ = typed_property(n_parameters_joint)
-    n_parameters_ = typed_property(information_criteria.n_parameters)
-    log_evidence = information_criteria.log_evidence
-    description_length = information_criteria.description_length
-    bic_ = typed_property(information_criteria.bic)
-    aic_ = typed_property(information_criteria.aic)
-    prior_ = typed_property(information_criteria.resolved_priors)
-    parameters_ = typed_property(labeled_parameters.parameters)
-    parameter_table = labeled_parameters.table
-    posterior_ = typed_property(labeled_parameters.posterior)
-    class_prior_ = typed_property(class_prior)
-    means_ = typed_property(means)
-    covariances_ = typed_property(covariances)
-    _labeled_factors = labeled_factors
-    summary = summary
+    def sample(self, n: int, given: Hashable = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
+        """Draw random rows from the model.
+
+        Parameters
+        ----------
+        n : int
+        given : label, optional
+            The class of all rows; by default classes are drawn from the class prior.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        X : data frame of the library of the training rows, else an array of shape (n, columns)
+            Or a dictionary of columns, if they have names or levels.
+        y : ndarray of shape (n,)
+        """
+        return sample(self, n, given, random_state=random_state)
+
+    def impute(self, X: Rows, how: str = "mean") -> Any:
+        """Impute missing cells from the other cells of their row.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        how : {"mean", "mode", "distribution"}, default "mean"
+            Numbers are imputed by their conditional mean, or by that of the most probable class (``"mode"``);
+            categorical cells by the most probable level. ``"distribution"`` returns the predictive distributions
+            instead.
+
+        Returns
+        -------
+        A copy of X: a data frame of the same library, an array or a dictionary of columns
+            For ``"distribution"``, a `MissingCellPrediction` for each column with missing cells.
+        """
+        return impute(self, X, how)
+
+    def explain(self, X: Rows, against: Hashable = None) -> Explanation:
+        """Return the contribution of each column to the log-odds of each row, as weights of evidence.
+
+        The contributions of a row sum exactly to its log-odds.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        against : label, optional
+            The class to compare with; by default the runner-up.
+
+        Returns
+        -------
+        Explanation
+            Of the most probable class of each row. It prints as a table and has ``to_frame`` and ``plot``.
+        """
+        return explain(self, X, against)
+
+    def show_work(self, row: Rows) -> str:
+        """Return a step-by-step calculation of Bayes' rule for one row, as text.
+
+        The rows without indentation sum to log p(class, x). Columns with a joint distribution contribute one row, with
+        the quadratic form of their density. Missing cells are marginalized.
+
+        Parameters
+        ----------
+        row : the features of one row
+
+        Returns
+        -------
+        str
+        """
+        return show_work(self, row)
+
+    def plot_explanation(self, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
+        """Plot the contributions of the columns to one row; needs matplotlib.
+
+        Parameters
+        ----------
+        row : the features of one row
+        against : label, optional
+            The class to compare with; by default the runner-up.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return plot_explanation(self, row, against, ax)
+
+    def plot_columns(self, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
+        """Plot the distribution of each column in each class; needs matplotlib.
+
+        Parameters
+        ----------
+        columns : name, or list of names, optional
+            The columns to plot. By default all; of more than twelve, the most informative about the class under the
+            model.
+        X, y : as for `fit`, optional
+            Rows whose histograms are drawn behind the densities.
+
+        Returns
+        -------
+        Plot
+        """
+        return classifier_plots.plot_columns(self, columns, X, y)
+
+    def plot_decision_boundary(
+        self,
+        X: Rows | None = None,
+        y: Labels | None = None,
+        columns: Iterable[Name] | None = None,
+        ax: Axes | None = None,
+    ) -> Plot:
+        """Plot the decision regions in the plane of two columns, or p(class | x) along one; needs matplotlib.
+
+        All other columns are marginalized, as missing cells are. For Gaussian columns, each class has an ellipse of two
+        standard deviations.
+
+        Parameters
+        ----------
+        X : as for `fit`, optional
+            Rows to draw on top.
+        y : array-like of shape (n,), optional
+            Their classes.
+        columns : one or two names, optional
+            By default, the two columns that are most informative about the class under the model.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return classifier_plots.plot_decision_boundary(self, X, y, columns, ax)
+
+    def plot_joint(
+        self,
+        X: Rows | None = None,
+        y: Labels | None = None,
+        columns: Iterable[Name] | None = None,
+        ax: Axes | None = None,
+    ) -> Plot:
+        """Plot p(a, b | class) beside p(a | class) p(b | class), the naive Bayes assumption; needs matplotlib.
+
+        The title shows the conditional mutual information I(a; b | class) in bits per row, the loss of the product; for
+        two Gaussian columns it is −½ log₂(1 − ρ²). The contours are at e^(−½) and e^(−2) of the peak density, one and
+        two standard deviations of a Gaussian; discs show the probabilities of two categorical columns.
+
+        A model that assumes independence, such as `NaiveBayes`, has no joint distribution; it is estimated from the
+        rows: the joint table of two categorical columns, a distribution per level of one, the full covariance of two
+        Gaussian columns, or a Gaussian copula of other numbers.
+
+        Parameters
+        ----------
+        X, y : as for `fit`, optional
+            Rows to draw, and their classes. Required if the model has no joint distribution; a mixture needs X only.
+        columns : two names, optional
+            By default, the two columns that are most informative about the class under the model.
+        ax : two matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return classifier_plots.plot_joint(self, X, y, columns, ax)
+
+    def plot_class_means(self, shape: tuple[int, int]) -> Plot:
+        """Plot the mean of each class as an image of its columns, row by row; needs matplotlib.
+
+        Parameters
+        ----------
+        shape : (rows, columns)
+            The shape of the image, such as (28, 28).
+
+        Returns
+        -------
+        Plot
+        """
+        return classifier_plots.plot_class_means(self, shape)
+
+    def plot_graph(self, ax: Axes | None = None) -> Plot:
+        """Plot the model as a graph with plates for repeated nodes; needs matplotlib.
+
+        Observed nodes are shaded; small circles are parameters.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return classifier_plots.plot_graph(self, ax)
+
+    def predict_set(self, X: Rows, mass: float = 0.95) -> np.ndarray:
+        """Return the smallest set of classes with a total probability of at least `mass`: a credible set for each row.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        mass : float, default 0.95
+
+        Returns
+        -------
+        ndarray of bool of shape (n, classes)
+            Which of ``classes_`` are in the set. The most probable class always is; ties go to the first.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = tb.NaiveBayes().fit(X, load_iris().target_names[y])
+        >>> sets = model.predict_set(X.iloc[[0, 70]], 0.9)
+        >>> [model.classes_[chosen].tolist() for chosen in sets]
+        [['setosa'], ['versicolor', 'virginica']]
+        """
+        return predict_set(self, X, mass)
+
+    def decide(
+        self,
+        X: Rows,
+        cost: Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | None = None,
+        *,
+        abstain: float | None = None,
+        class_prior: ClassPrior = None,
+        precision: float | None = None,
+        recall: float | None = None,
+        held_out: tuple[Rows, Labels] | None = None,
+        positive: Hashable | None = None,
+        threshold: Threshold | None = None,
+    ) -> np.ndarray:
+        """Return the decision of least expected cost for each row, or the class by a threshold on its probability.
+
+        Uneven costs and class frequencies do not require resampling of the rows. A required precision or recall of one
+        class is reached by a threshold found on held-out rows. A row is assigned to the positive class if its
+        probability is at or above the threshold, otherwise to the most probable other class.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        cost : {true: {decided: cost}}, or array of shape (classes, classes), optional
+            The cost of each decision by true class. The rows of an array are true classes, its columns decisions, in
+            the order of ``classes_``. The decisions of a mapping need not be classes. Costs are finite numbers, gains
+            are negative. By default each error costs 1.
+        abstain : float, optional
+            The cost of making no decision.
+        class_prior : as for the constructor, optional
+            The class probabilities at decision time, if they differ from those of the training rows.
+        precision : float, optional
+            The required precision of the positive class on the held-out rows. Of such thresholds, the one of highest
+            recall is used.
+        recall : float, optional
+            The required recall of the positive class on the held-out rows. Of such thresholds, the one of highest
+            precision is used.
+        held_out : pair (X, y), optional
+            Rows with classes that the model was not fitted on, to find the threshold for `precision` or `recall`.
+        positive : label, optional
+            The class of the threshold; by default the second of two classes.
+        threshold : Threshold, optional
+            A threshold from ``tb.evaluate(model, X, y).threshold(precision=...)``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The decisions, of the type of ``classes_`` if they are classes. With `abstain` an object array, with None if
+            every decision would cost more. Ties go to the first decision.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> words = {"offer": [1, 1, 1, 0, 1, 0], "mail": ["spam", "spam", "spam", "ham", "ham", "ham"]}
+        >>> model = tb.NaiveBayes({"offer": tb.Bernoulli()}).fit(words, "mail")
+        >>> model.predict({"offer": [1, 0]}).tolist()
+        ['spam', 'ham']
+        >>> cost = {"spam": {"delete": 0, "keep": 1}, "ham": {"delete": 10, "keep": 0}}
+        >>> model.decide({"offer": [1, 0]}, cost).tolist()
+        ['keep', 'keep']
+        >>> model.decide({"offer": [1, 0]}, abstain=0.3).tolist()
+        [None, 'ham']
+        >>> checked = {"offer": [1, 1, 0, 0]}, ["spam", "ham", "ham", "ham"]
+        >>> model.decide({"offer": [1, 0]}, recall=1, held_out=checked, positive="spam").tolist()
+        ['spam', 'ham']
+        """
+        return decide(
+            self,
+            X,
+            cost,
+            abstain=abstain,
+            class_prior=class_prior,
+            precision=precision,
+            recall=recall,
+            held_out=held_out,
+            positive=positive,
+            threshold=threshold,
+        )
+
+    def estimate_class_prior(
+        self, X: Rows, *, sample_weight: SampleWeights = None, max_iter: int = 100, tol: float = 1e-09
+    ) -> dict[Any, float]:
+        """Estimate the class frequencies of unlabeled rows by maximum likelihood.
+
+        The distribution of rows within each class stays fixed; only the class frequencies change (label shift). The
+        maximum is that of EM on the prior alone (Saerens, Latinne and Decaestecker 2002), computed by Newton's method.
+        Classes that the rows cannot distinguish keep their fitted proportions. A class without training rows gets
+        probability 0.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        sample_weight : array-like of shape (n,), or column name of X, optional
+        max_iter : int, default 100
+            The maximum number of Newton iterations; a warning follows if they are too few.
+        tol : float, default 1e-9
+            The tolerance of the mean log-likelihood per row.
+
+        Returns
+        -------
+        dict
+            The probability of each class, which ``class_prior`` accepts.
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat(["ill", "well"], 1000)                    # balanced training classes
+        >>> model = tb.NaiveBayes().fit(rng.normal(3.0 * (y == "ill"))[:, None], y)
+        >>> elsewhere = rng.normal(np.where(rng.random(5000) < 0.1, 3.0, 0.0))[:, None]
+        >>> prior = model.estimate_class_prior(elsewhere)
+        >>> round(prior["ill"], 1)
+        0.1
+        >>> model.predict_proba([[2.0]])[0, 0].round(1), model.predict_proba([[2.0]], class_prior=prior)[0, 0].round(1)
+        (np.float64(0.8), np.float64(0.3))
+        """
+        return estimate_class_prior(self, X, sample_weight=sample_weight, max_iter=max_iter, tol=tol)
+
+    def to_sql(self, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
+        """Return the model as one SELECT statement that computes `predict` and `predict_proba` in a database.
+
+        The query contains all parameters of the model: level weights are joined, numeric terms are computed.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgresql", "sqlite", "spark"}
+            SQLite needs its mathematical functions, which Python's build includes.
+        table : str, or tuple of str
+            A table name, ``"schema.name"`` or ``("schema", "na.me")``, or a query. Columns are found by name; the
+            columns of a model fitted on an array are called "0", "1" and so on.
+        keep : name, or sequence of names, optional
+            Columns of the table to copy into the result, such as a row identifier.
+        proba : bool, default True
+            Whether the result contains p(class | row), one column per class.
+
+        Returns
+        -------
+        str
+            The result columns are `keep`, ``prediction``, and ``p(label)`` for each class. A name that is not unique,
+            ignoring case, gets an underscore.
+
+        Notes ----- The database returns rows in any order: use `keep` to identify them. NULL and NaN are missing cells.
+        Unseen levels are treated as ``unseen`` specifies. Rows for which `predict_proba` raises an error (infinite
+        numbers, missing word counts, ``unseen="error"``) have the prediction NULL. Numbers with a log probability below
+        −1e15 in every class lose the precision needed to compare the classes.
+
+        Examples
+        --------
+        >>> import sqlite3
+        >>> import tallybayes as tb
+        >>> rows = {"sky": ["sun", "sun", "rain", None], "warmth": [25.0, 22.0, 14.0, 16.0], "picnic": [1, 1, 0, 0]}
+        >>> model = tb.NaiveBayes().fit(rows, "picnic")
+        >>> database = sqlite3.connect(":memory:")
+        >>> _ = database.execute("CREATE TABLE days (day TEXT, sky TEXT, warmth REAL)")
+        >>> _ = database.execute("INSERT INTO days VALUES ('Monday', 'rain', 15), ('Tuesday', 'sun', NULL)")
+        >>> query = model.to_sql("sqlite", "days", keep="day")
+        >>> [(day, picnic, round(p, 3)) for day, picnic, _, p in database.execute(query)]
+        [('Monday', 0, 0.022), ('Tuesday', 1, 0.748)]
+        >>> database.close()
+        """
+        return to_sql(self, dialect, table, keep=keep, proba=proba)
+
+    def to_onnx(self) -> onnx.ModelProto:
+        """Return the model as an ONNX graph, which onnxruntime runs without Python; needs onnx.
+
+        Save it by ``onnx.save(model.to_onnx(), "model.onnx")``, or take its bytes, ``.SerializeToString()``.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Its inputs are the columns, by name, each of shape (rows,): numbers as float64, with NaN for missing; levels
+            as strings, with the empty string for missing unless it is a level; integer levels and booleans as int64,
+            with −2⁶³ for missing. A model fitted on a numeric array has one input, "X" of shape (rows, columns). The
+            outputs are the "label", as in ``classes_``, and the "probabilities", (rows, classes). An output with the
+            name of a column gets an underscore.
+
+        Notes ----- Unseen levels are treated as ``unseen`` specifies; "error" is not supported. Rows for which
+        `predict_proba` raises an error (infinite numbers, missing word counts) have NaN probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np, onnxruntime
+        >>> import tallybayes as tb
+        >>> rows = {"sky": ["sun", "sun", "rain", None], "warmth": [25.0, 22.0, 14.0, 16.0], "picnic": [1, 1, 0, 0]}
+        >>> model = tb.NaiveBayes().fit(rows, "picnic")
+        >>> session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+        >>> label, p = session.run(None, {"sky": np.array(["rain", "sun"]), "warmth": np.array([15.0, np.nan])})
+        >>> label.tolist(), p.round(3).tolist()
+        ([0, 1], [[0.978, 0.022], [0.252, 0.748]])
+        """
+        return to_onnx(self)
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of free parameters, including class or state probabilities unless they are fixed."""
+        return information_criteria.n_parameters(self)
+
+    @property
+    def prior_(self) -> dict[Any, Any]:
+        """The resolved prior of every column or block of columns; ``prior=`` accepts it."""
+        return information_criteria.resolved_priors(self)
+
+    @property
+    def parameters_(self) -> Parameters:
+        """The parameters by column, a `ParameterTable` each, under the model's estimate.
+
+        Probabilities of levels are labeled by level (of bins by interval); other parameters by name, such as mean,
+        variance and rate. Under ``"bayes"`` these are posterior means; predictions integrate the parameters out.
+        """
+        return labeled_parameters.parameters(self)
+
+    def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
+        """Return the parameters of one column, ``parameters_[column]``.
+
+        Parameters
+        ----------
+        column : name
+            A column, a block of columns, or a tuple of columns that the model describes jointly.
+
+        Returns
+        -------
+        ParameterTable
+        """
+        return labeled_parameters.table(self, column)
+
+    @property
+    def class_prior_(self) -> ParameterTable:
+        """Return p(class): the fixed probabilities, or their estimate."""
+        return class_prior(self)
+
+    def _labeled_factors(self) -> list[LabeledFactor]:
+        """Return p(class) and every factor given the class, labeled."""
+        return labeled_factors(self)
+
+    def summary(self) -> Summary:
+        """Return a summary of the columns: family, levels, fraction of missing cells and prior.
+
+        Returns
+        -------
+        Summary
+            It prints as a table.
+        """
+        return summary(self)
+
     _group_word = "classes"
 
-    _summary_title = title_by_class
-    _total_weight = rows_by_class
+    def _summary_title(self, n_rows: float) -> str:
+        """The model, its rows, and how many there are of every class."""
+        return title_by_class(self, n_rows)
+
+    def _total_weight(self) -> float:
+        """The weight of all rows that were counted, of a model with classes."""
+        return rows_by_class(self)
+
+    # ---- Hooks -------------------------------------------------------------------------------------------------
+
+    def _explanation_parts(self, table: Table, prior: PriorPart, log_odds: np.ndarray) -> list[ExplanationPart]:
+        """Return the contributions of the columns to the log-odds of rows."""
+        return factor_parts(self._estimated_classifier, table, prior, self._display_name, self._selected_words)
+
+    def _sample_columns(self, group: np.ndarray, rng: np.random.Generator) -> dict[Name, Any]:
+        """Draw the columns of rows of these classes."""
+        return sample_columns(self._estimated_classifier, group, self._selected_words, rng)
+
+    def _predict_missing(self, table: Table, proba: np.ndarray, how: str) -> dict[Any, MissingCellPrediction]:
+        """Return the predictive distributions of the missing cells of each column, given p(class | row)."""
+        return predict_missing(self._estimated_classifier, table, proba)
+
+    def _calculation(self, table: Table, joint: np.ndarray) -> CalculationSheet:
+        """Return the calculation of log p(class, row) of one row."""
+        word = "component" if self._group_word == "components" else "class"
+        return calculation(self._estimated_classifier, table, self.classes_, word, self._display_name)
 
     def _check_settings(self) -> None:
         """Check the parameters of the constructor, the class prior included."""
@@ -433,7 +903,8 @@ class ClassConditionalModel(Model):
     def _check_prior(self, factors: list[Factor]) -> None:
         """Raise PriorError if the prior does not fit the families of the factors."""
         if self.prior is not None and not isinstance(self.prior, Tally):
-            check_priors(self.prior, [self._factor_for_scoring(factor) for factor in factors], self.estimate)
+            scored = [self._factor_for_scoring(factor) for factor in factors if len(factor.given) == 1]
+            check_priors(self.prior, scored, self.estimate)
 
     def _discretize(self, table: Table) -> Table:
         """Return the rows as they are counted, with discretized columns."""
@@ -444,7 +915,7 @@ class ClassConditionalModel(Model):
         return as_word_factor(factor)
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
-        return [factor for factor in tally.factors if factor.given]
+        return [factor for factor in tally.factors if len(factor.given) == 1]
 
     def _warn_uncalibrated(self) -> None:
         """Warn that a calibration is missing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import CalibrationWarning, warn
+
+if TYPE_CHECKING:
+    from tallybayes.apps.report import Report
+    from tallybayes.estimation.importance import FeatureImportance
 
 
 class Classifier(ClassifierMixin, ClassConditionalModel):
@@ -205,9 +209,77 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         """
         return calibrate(self, data, target, method, sample_weight, groups)
 
-    report = report
-    feature_importance = feature_importance
-    _log_proba_without = log_proba_without
+    def report(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        *,
+        by: str | None = None,
+        title: str | None = None,
+        held_out: bool = False,
+    ) -> Report:
+        """Return an HTML page about the model and its predictions on some rows; its plots need matplotlib.
+
+        The page contains the counts, the metrics, warnings, unusual rows (`tb.audit`), three explained rows, and a form
+        to vary cells, class probabilities and costs. It is one file that works offline.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            Labeled rows, preferably held-out rows.
+        y : array-like of shape (n,), or column name of X, optional
+            By default the target column of `fit`.
+        by : column name of X, optional
+            Show the metrics for each level of this column, with intervals.
+        title : str, optional
+        held_out : bool, default False
+            Whether the rows are held out. Only then the page contains advice on columns and calibration.
+
+        Returns
+        -------
+        Report
+            A notebook shows it; ``.save("report.html")`` writes it.
+        """
+        return report(self, X, y, by=by, title=title, held_out=held_out)
+
+    def feature_importance(
+        self, X: Rows, y: Labels, *, columns: Iterable[Name] | None = None, sample_weight: SampleWeights = None
+    ) -> FeatureImportance:
+        """Return the increase of the log loss of labeled rows without each column.
+
+        A column is removed by marginalizing it out, as a missing value is: exact under the model, without refitting and
+        without randomness. Permutation importance (Breiman 2001; scikit-learn's ``permutation_importance``) replaces
+        the cells of a column by those of other rows instead, which makes rows that cannot occur and differs from draw
+        to draw. In both, a column whose information other columns repeat has a low importance. Use rows that the model
+        was not fitted on: training rows overstate the importance of columns that the model has overfitted.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : array-like of shape (n,), or the name of a column of X
+        columns : list of names, optional
+            The columns to remove, one at a time; all columns that the model reads if left out.
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        FeatureImportance
+            It prints as a table; see ``to_frame()`` and ``plot()``.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> found = tb.GaussianDiscriminant().fit(X[::2], y[::2]).feature_importance(X[1::2], y[1::2])
+        >>> found.columns[0]
+        'petal length (cm)'
+        """
+        return feature_importance(self, X, y, columns=columns, sample_weight=sample_weight)
+
+    def _log_proba_without(self, table: Table, name: Name) -> np.ndarray:
+        """Return log p(class | row) with a column marginalized out."""
+        return log_proba_without(self, table, name)
 
     def _calibrate_on_fit(self, table: Table, weight: SampleWeights) -> Calibration:
         """Return the calibration that the parameter ``calibration`` requests, from the training rows."""
@@ -227,11 +299,11 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         self, table: Table, weight: SampleWeights, factors: list[Factor]
     ) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
-        return count_first(self, table, weight, factors)
+        return count_first(self, self._discretize(table), weight, factors)
 
     def _count_more_rows(self, table: Table, weight: SampleWeights) -> Tally:
         """Return the tally of more rows."""
-        return count_more(self, table, weight)
+        return count_more(self, self._discretize(table), weight)
 
     @property
     def calibration_(self) -> Calibration | None:

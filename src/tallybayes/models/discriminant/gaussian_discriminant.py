@@ -20,6 +20,7 @@ from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussi
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.classifier_from_parameters import discriminant_from_parameters
+from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
 from tallybayes.models.classification.methods.linear_form import linear_terms
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.input_format import open_rows
@@ -45,7 +46,7 @@ class DiscriminantFunctions(NamedTuple):
     coef: np.ndarray
 
 
-class GaussianDiscriminant(TransformerMixin, Classifier):
+class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier):
     """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularized, Bayesian.
 
     The tally contains the moments of each class, including products. One pass over the data gives every covariance and

@@ -55,10 +55,7 @@ def _number(name: Any) -> int:
 
 
 def means(model: Any) -> np.ndarray:
-    """The means of all Gaussian columns in every class or state, shape (groups, columns), in the order of X.
-
-    If states are mixtures, shape (states, components, columns).
-    """
+    """Return the means of all Gaussian columns in every class or state, shape (groups, columns), in the order of X."""
     factors = _gaussian_factors(model, "means_")
     out = np.empty((*factors[0].mean.shape[:-1], sum(len(factor.positions) for factor in factors)))
     for factor in factors:
@@ -67,11 +64,7 @@ def means(model: Any) -> np.ndarray:
 
 
 def covariances(model: Any) -> np.ndarray:
-    """The covariances of all Gaussian columns in every class or state, shape (groups, columns, columns).
-
-    They follow the estimate, ``covariance=`` and ``shrinkage=`` in use; under ``"bayes"`` they are posterior means.
-    Columns that the model assumes independent have covariance 0. A tied covariance is repeated for each group.
-    """
+    """Return the covariances of all Gaussian columns in every class or state, shape (groups, columns, columns)."""
     factors = _gaussian_factors(model, "covariances_")
     groups = factors[0].mean.shape[:-1]
     d = sum(len(factor.positions) for factor in factors)

@@ -21,48 +21,19 @@ def evidence_of(model: Any, without: Collection[Any] = ()) -> LogEvidence:
 
 
 def log_evidence(model: Any) -> float:
-    """Return the log marginal likelihood (log evidence) of the counted rows in nats, parameters integrated out.
-
-    By the chain rule it is the sum of the log predictive probability of each row, including its label or state, given
-    the rows before. The parameters are integrated under ``prior_``, whatever the ``estimate`` (``"map"`` has default
-    priors of its own). Class probabilities are integrated under ``class_prior`` if it is a `Dirichlet`, else under
-    ``Dirichlet(1)`` (for ``"map"``, ``Dirichlet(2)``); fixed class probabilities stay fixed. The levels of a column,
-    and the data dependence of default priors, are treated as given. Constant columns have no finite density and are
-    excluded. A missing cell removes its row from the factors that need it. `tb.compare` computes Bayes factors.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np, tallybayes as tb
-    >>> model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit([[1], [1], [0]], ["a", "a", "b"])
-    >>> labels, cells = 2 / 4 / 3 / 2, [1 / 3, 1 / 2]             # under Dirichlet(1) and Beta(1, 1)
-    >>> bool(np.isclose(model.log_evidence(), np.log(labels * cells[0] * cells[1])))
-    True
-    """
+    """Return the log marginal likelihood (log evidence) of the counted rows in nats, parameters integrated out."""
     return evidence_of(model).log_evidence
 
 
 def description_length(model: Any) -> DescriptionLength:
-    """Return the description lengths of the rows: data given the MAP parameters, parameters, and by the evidence.
-
-    Returns
-    -------
-    DescriptionLength
-        In bits. The density term may be negative, because a density may exceed 1.
-    """
+    """Return the description lengths of the rows: data given the MAP parameters, parameters, and by the evidence."""
     data, density, evidence = _of_rows(model, "code length").description_length()
     fixed = -model._fixed_log_prob / np.log(2.0)
     return DescriptionLength(data + fixed, density, evidence + fixed)
 
 
 def bic(model: Any) -> float:
-    """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better.
-
-    The likelihood is that of the maximum likelihood estimate, or of the last iteration of EM.
-    """
+    """Return the Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
     return -2.0 * max_or_em_log_likelihood(model, "BIC") + model._all_factors.bic_penalty
 
 
@@ -83,12 +54,12 @@ def evidence_bound(model: Any) -> float:
 
 
 def aic(model: Any) -> float:
-    """Akaike's information criterion, −2 log p(rows) + 2 · parameters: lower is better. Likelihood as for ``bic_``."""
+    """Return Akaike's information criterion, −2 log p(rows) + 2 · parameters."""
     return -2.0 * max_or_em_log_likelihood(model, "AIC") + 2.0 * n_parameters(model)
 
 
 def n_parameters(model: Any) -> int:
-    """The number of free parameters, including class or state probabilities unless they are fixed."""
+    """Return the number of free parameters, including class or state probabilities unless they are fixed."""
     check_is_fitted(model, "tally_")
     return int(model._all_factors.n_parameters)
 
@@ -100,7 +71,7 @@ def weighted_sum(log_probs: np.ndarray, sample_weight: Any) -> float:
 
 
 def resolved_priors(model: Any) -> dict[Any, Any]:
-    """The resolved prior of every column or block of columns; ``prior=`` accepts it."""
+    """Return the resolved prior of every column or block of columns; ``prior=`` accepts it."""
     check_is_fitted(model, "tally_")
     model._require_counts("a prior")
     return model._resolved_priors()

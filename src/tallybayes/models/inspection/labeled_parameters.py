@@ -281,11 +281,7 @@ def within_of(model: Any, scored: FactorScorer, width: int) -> Sequence[Any]:
 
 
 def parameters(model: Any) -> Parameters:
-    """The parameters by column, a `ParameterTable` each, under the model's estimate.
-
-    Probabilities of levels are labeled by level (of bins by interval); other parameters by name, such as mean, variance
-    and rate. Under ``"bayes"`` these are posterior means; predictions integrate the parameters out.
-    """
+    """Return the parameters by column, a `ParameterTable` each, under the model's estimate."""
     labeled: Parameters = model._cached("parameters", lambda: make_parameters(model))
     return labeled
 
@@ -304,12 +300,7 @@ def make_parameters(model: Any) -> Parameters:
 
 
 def posterior(model: Any) -> Posteriors:
-    """The posterior distributions of the parameters by column, with `mean`, `interval` and `sample`.
-
-    The leading axes of their arrays are the groups, in the order of the tables. They are ``prior_`` updated by the
-    counts, whatever the ``estimate``; after EM, by the expected counts. For a variance tied over groups, the arrays
-    keep an axis of one column.
-    """
+    """Return the posterior distributions of the parameters by column, with `mean`, `interval` and `sample`."""
     check_is_fitted(model, "tally_")
     model._require_counts("a posterior")
     columns = _ColumnIndex([factor for factor in model._labeled_factors() if factor.posterior is not None])
@@ -332,17 +323,7 @@ def title_of(model: Any) -> str:
 
 
 def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
-    """Return the parameters of one column, ``parameters_[column]``.
-
-    Parameters
-    ----------
-    column : name
-        A column, a block of columns, or a tuple of columns that the model describes jointly.
-
-    Returns
-    -------
-    ParameterTable
-    """
+    """Return the parameters of one column, ``parameters_[column]``."""
     check_is_fitted(model, "tally_")
     return looked_up(model.parameters_, column)
 

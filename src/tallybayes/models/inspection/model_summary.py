@@ -86,13 +86,7 @@ class Summary(Result):
 
 
 def summary(model: Any) -> Summary:
-    """Return a summary of the columns: family, levels, fraction of missing cells and prior.
-
-    Returns
-    -------
-    Summary
-        It prints as a table.
-    """
+    """Return a summary of the columns: family, levels, fraction of missing cells and prior."""
     check_is_fitted(model, "tally_")
     n_rows = model._total_weight()
     summaries = []
@@ -110,13 +104,13 @@ def summary(model: Any) -> Summary:
 
 
 def rows_by_class(model: Any) -> float:
-    """The weight of all rows that were counted, of a model with classes."""
+    """Return the weight of all rows that were counted, of a model with classes."""
     counts: Any = model.tally_[model._target]
     return float(counts.table.sum())
 
 
 def title_by_class(model: Any, n_rows: float) -> str:
-    """The model, its rows, and how many there are of every class."""
+    """Return the model, its rows, and how many there are of every class."""
     counts: Any = model.tally_[model._target] if model._fixed_parameters is None else model._fixed_parameters[0]
     shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(model._class_domain.levels, counts.table, strict=True)]
     shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")

@@ -15,6 +15,7 @@ from tallybayes.estimation.em.em_objective import check_n_groups, initial_model,
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.classification.classifier_from_parameters import mixture_from_parameters
+from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally
 from tallybayes.models.classification.methods.classifier_plots import plot_words
 from tallybayes.models.classification.semi_supervised import count_first
@@ -26,7 +27,7 @@ from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, SampleWeights
 
 
-class Mixture(ClassConditionalModel):
+class Mixture(IndependentBlocksMixin, ClassConditionalModel):
     """Mixture model: p(row) = Σ p(component) Π p(column | component), with mixed columns and missing cells.
 
     It is naive Bayes with latent classes. The components are numbered 0, 1, …, in arbitrary order. Columns that are

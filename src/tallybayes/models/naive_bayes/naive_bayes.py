@@ -8,6 +8,7 @@ from typing import Any
 from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.classifier_from_parameters import naive_bayes_from_parameters
+from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally, with_kinds_of
 from tallybayes.models.classification.methods.classifier_plots import plot_words
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
@@ -15,7 +16,7 @@ from tallybayes.models.sklearn_bases import typed_property
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState
 
 
-class NaiveBayes(Classifier):
+class NaiveBayes(IndependentBlocksMixin, Classifier):
     """Naive Bayes over mixed columns: p(class) Π p(column | class).
 
     Missing cells are skipped in fitting and prediction. New classes and levels may appear later. Models fitted on

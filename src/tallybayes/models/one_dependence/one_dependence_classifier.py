@@ -13,8 +13,15 @@ from tallybayes._utils.frozen_value import from_json, same, to_json
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
-from tallybayes.errors import DataError, EstimateError, FileError, LabelError, NotLinearError, StatisticsError
-from tallybayes.estimation.em.em_loop import EMSummary
+from tallybayes.errors import (
+    DataError,
+    EstimateError,
+    FileError,
+    LabelError,
+    NotLinearError,
+    StatisticsError,
+    TallybayesError,
+)
 from tallybayes.estimation.factor_sampling import MissingCellPrediction
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
@@ -41,10 +48,17 @@ from tallybayes.models.one_dependence.pair_counts import (
 from tallybayes.models.one_dependence.pair_explanation import HeldOutColumnParts
 from tallybayes.models.one_dependence.pair_sampling import columns_of_codes, predict_missing
 from tallybayes.models.one_dependence.pair_scorer import PairScorer
-from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior, Columns, Name, Priors
+
+_NO_EVIDENCE = (
+    "{}: the priors of their tables come from the same counts.\n"
+    "    tb.cross_validate and tb.leave_one_out evaluate them on held-out rows."
+)
+_NO_POSTERIOR = (
+    "{}: the priors of their tables come from the same counts.\n    parameters_ has the tables; tb.NaiveBayes has {}."
+)
 
 
 class OneDependenceClassifier(Classifier):
@@ -75,6 +89,21 @@ class OneDependenceClassifier(Classifier):
         "unlabeled": StringOptions(
             ("skip", None),
             note="Pairs are counted in rows with labels; tb.NaiveBayes(unlabeled='em') uses the others, too.",
+        ),
+    }
+
+    _absent_attributes: ClassVar[Mapping[str, TallybayesError]] = {
+        **{
+            name: EstimateError(_NO_EVIDENCE.format(f"one-dependence classifiers have no {name}"))
+            for name in ("log_evidence", "description_length", "bic_", "aic_")
+        },
+        **{
+            name: EstimateError(_NO_POSTERIOR.format(f"one-dependence classifiers have no {name}", name))
+            for name in ("posterior_", "predict_proba_interval")
+        },
+        "to_linear": NotLinearError(
+            "the log-odds of one-dependence classifiers are not linear: columns act in pairs.\n"
+            "    tb.NaiveBayes has a linear form."
         ),
     }
 
@@ -114,7 +143,7 @@ class OneDependenceClassifier(Classifier):
         return dict(self._columns.dropped_columns)
 
     @property
-    def parameters_(self) -> Parameters:  # type: ignore[override]
+    def parameters_(self) -> Parameters:
         """The tables of the columns given the class and, in a tree, the parent, as posterior means.
 
         ``parameters_[column, parent]`` is p(column | class, parent) for any two columns.
@@ -122,7 +151,7 @@ class OneDependenceClassifier(Classifier):
         return self._cached("parameters", self._make_parameters)
 
     @property
-    def n_parameters_(self) -> int:  # type: ignore[override]
+    def n_parameters_(self) -> int:
         """The number of free parameters of the tables that score rows, and of the class probabilities."""
         n_classes = len(self.classes_)
         fixed = self._estimated_classifier.class_prior_distribution is None
@@ -209,28 +238,6 @@ class OneDependenceClassifier(Classifier):
     def _discretize(self, table: Table) -> Table:
         """Return the rows with numbers as bins."""
         return discretize(self._columns, table)
-
-    def _count_initial_rows(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
-        return super()._count_initial_rows(self._discretize(table), weight, factors)
-
-    def _count_more_rows(self, table: Table, weight: Any) -> Tally:
-        return super()._count_more_rows(self._discretize(table), weight)
-
-    def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
-        """Return the factors of single columns given the class, and their statistics."""
-        return [pair for pair in super()._feature_factors() if len(pair[0].given) == 1]
-
-    def _factors_with_prior(self, tally: Tally) -> list[Factor]:
-        """Return the factors to which ``prior=`` applies: single columns given the class."""
-        return [factor for factor in tally.factors if len(factor.given) == 1]
-
-    def _check_prior(self, factors: list[Factor]) -> None:
-        super()._check_prior([factor for factor in factors if len(factor.given) == 1])
-
-    def _check_estimated(self, log_prior: np.ndarray) -> None:
-        """Raise DataError if there are no classes; all other parameters have a prior."""
-        if not len(log_prior):
-            raise DataError("no class is left to predict: every row was forgotten.\n    Fit at least one row.")
 
     def _check_mergeable(self, other: Self) -> None:
         """Raise StatisticsError if columns have different bins."""
@@ -330,32 +337,5 @@ class OneDependenceClassifier(Classifier):
         self._pairs.write_work(sheet, codes, joint - self.class_log_prior_)
         return sheet
 
-    # ---- Measures that do not exist for these models ----------------------------------------------------------------
-
     def _check_has_likelihood_measures(self, what: str) -> NoReturn:
-        raise EstimateError(
-            f"{type(self).__name__} has no {what}: the priors of its tables come from the same counts.\n"
-            "    tb.cross_validate and tb.leave_one_out evaluate it on held-out rows."
-        )
-
-    def to_linear(self) -> NoReturn:
-        """Raise NotLinearError: columns act in pairs."""
-        raise NotLinearError(
-            f"the log-odds of {type(self).__name__} are not linear: columns act in pairs.\n"
-            "    tb.NaiveBayes has a linear form."
-        )
-
-    def predict_proba_interval(self, *arguments: object, **more: object) -> NoReturn:
-        """Raise EstimateError: the tables have no posterior distribution."""
-        raise EstimateError(
-            f"{type(self).__name__} has no credible intervals of its probabilities: the priors of its tables come from "
-            "the same counts.\n    tb.NaiveBayes has them."
-        )
-
-    @property
-    def posterior_(self) -> NoReturn:  # type: ignore[override]
-        """Raise EstimateError: the tables have no posterior distribution."""
-        raise EstimateError(
-            f"{type(self).__name__} has no posterior: the priors of its tables come from the same counts.\n"
-            "    parameters_ has the tables; tb.NaiveBayes has posterior distributions."
-        )
+        raise EstimateError(_NO_EVIDENCE.format(f"one-dependence classifiers have no {what}"))

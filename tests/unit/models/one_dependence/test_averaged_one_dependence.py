@@ -372,11 +372,11 @@ def test_rows_without_labels(kind):
 def test_what_there_is_none_of(kind):
     frame, y = rows()
     model = kind().fit(frame, y)
-    with pytest.raises(tb.EstimateError, match="no evidence"):
+    with pytest.raises(tb.EstimateError, match="no log_evidence"):
         model.log_evidence()
     with pytest.raises(tb.NotLinearError):
         model.to_linear()
-    with pytest.raises(tb.EstimateError, match="intervals"):
+    with pytest.raises(tb.EstimateError, match="no predict_proba_interval"):
         model.predict_proba_interval(frame)
     assert not hasattr(model, "bic_")
 

@@ -31,28 +31,11 @@ from tallybayes.typing import RandomState, Rows
 
 
 def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
-    """Draw random rows from the model.
-
-    Parameters
-    ----------
-    n : int
-    given : label, optional
-        The class of all rows; by default classes are drawn from the class prior.
-    random_state : int, Generator or None
-
-    Returns
-    -------
-    X : data frame of the library of the training rows, else an array of shape (n, columns)
-        Or a dictionary of columns, if they have names or levels.
-    y : ndarray of shape (n,)
-    """
+    """Draw random rows from the model."""
     check_is_fitted(model, "tally_")
     rng = np.random.default_rng(random_state)
     group = draw_classes(model, n, given, rng)
-    if hasattr(model, "_sample_columns"):
-        columns = model._sample_columns(group, rng)
-    else:
-        columns = sample_columns(model._estimated_classifier, group, model._selected_words, rng)
+    columns = model._sample_columns(group, rng)
     return shaped(model._shape, with_absences(columns), model._frame_library), model.classes_[group]
 
 
@@ -92,28 +75,12 @@ def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np
 
 
 def impute(model: Any, X: Rows, how: str = "mean") -> Any:
-    """Impute missing cells from the other cells of their row.
-
-    Parameters
-    ----------
-    X : as for `fit`, without the target
-    how : {"mean", "mode", "distribution"}, default "mean"
-        Numbers are imputed by their conditional mean, or by that of the most probable class (``"mode"``); categorical
-        cells by the most probable level. ``"distribution"`` returns the predictive distributions instead.
-
-    Returns
-    -------
-    A copy of X: a data frame of the same library, an array or a dictionary of columns
-        For ``"distribution"``, a `MissingCellPrediction` for each column with missing cells.
-    """
+    """Impute missing cells from the other cells of their row."""
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
     table = model._open(X)
     proba = np.exp(model._log_proba(table))
-    if hasattr(model, "_predict_missing"):
-        predictions = model._predict_missing(table, proba, how)
-    else:
-        predictions = predict_missing(model._estimated_classifier, table, proba)
+    predictions = model._predict_missing(table, proba, how)
     if how == "distribution":
         return predictions
     columns: dict[Any, Any] = {

@@ -15,19 +15,7 @@ if TYPE_CHECKING:
 
 
 def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
-    """Plot the distribution of each column in each class; needs matplotlib.
-
-    Parameters
-    ----------
-    columns : name, or list of names, optional
-        The columns to plot. By default all; of more than twelve, the most informative about the class under the model.
-    X, y : as for `fit`, optional
-        Rows whose histograms are drawn behind the densities.
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the distribution of each column in each class."""
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.column_distributions import plot_columns
 
@@ -65,25 +53,7 @@ def plot_decision_boundary(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """Plot the decision regions in the plane of two columns, or p(class | x) along one; needs matplotlib.
-
-    All other columns are marginalized, as missing cells are. For Gaussian columns, each class has an ellipse of two
-    standard deviations.
-
-    Parameters
-    ----------
-    X : as for `fit`, optional
-        Rows to draw on top.
-    y : array-like of shape (n,), optional
-        Their classes.
-    columns : one or two names, optional
-        By default, the two columns that are most informative about the class under the model.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the decision regions in the plane of two columns, or p(class | x) along one."""
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
     from tallybayes.plotting.classifier.plane_models import ClassConditionalPlane
@@ -98,28 +68,7 @@ def plot_joint(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """Plot p(a, b | class) beside p(a | class) p(b | class), the naive Bayes assumption; needs matplotlib.
-
-    The title shows the conditional mutual information I(a; b | class) in bits per row, the loss of the product; for two
-    Gaussian columns it is −½ log₂(1 − ρ²). The contours are at e^(−½) and e^(−2) of the peak density, one and two
-    standard deviations of a Gaussian; discs show the probabilities of two categorical columns.
-
-    A model that assumes independence, such as `NaiveBayes`, has no joint distribution; it is estimated from the rows:
-    the joint table of two categorical columns, a distribution per level of one, the full covariance of two Gaussian
-    columns, or a Gaussian copula of other numbers.
-
-    Parameters
-    ----------
-    X, y : as for `fit`, optional
-        Rows to draw, and their classes. Required if the model has no joint distribution; a mixture needs X only.
-    columns : two names, optional
-        By default, the two columns that are most informative about the class under the model.
-    ax : two matplotlib Axes, optional
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot p(a, b | class) beside p(a | class) p(b | class), the naive Bayes assumption."""
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.joint_density import plot_joint
 
@@ -127,17 +76,7 @@ def plot_joint(
 
 
 def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
-    """Plot the mean of each class as an image of its columns, row by row; needs matplotlib.
-
-    Parameters
-    ----------
-    shape : (rows, columns)
-        The shape of the image, such as (28, 28).
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the mean of each class as an image of its columns, row by row."""
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.class_means import plot_class_means
 
@@ -145,18 +84,7 @@ def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
 
 
 def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
-    """Plot the model as a graph with plates for repeated nodes; needs matplotlib.
-
-    Observed nodes are shaded; small circles are parameters.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the model as a graph with plates for repeated nodes."""
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.plate_diagram import plot_groups
 

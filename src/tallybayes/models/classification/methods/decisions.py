@@ -34,58 +34,7 @@ def decide(
     positive: Hashable | None = None,
     threshold: Threshold | None = None,
 ) -> np.ndarray:
-    """Return the decision of least expected cost for each row, or the class by a threshold on its probability.
-
-    Uneven costs and class frequencies do not require resampling of the rows. A required precision or recall of one
-    class is reached by a threshold found on held-out rows. A row is assigned to the positive class if its probability
-    is at or above the threshold, otherwise to the most probable other class.
-
-    Parameters
-    ----------
-    X : as for `fit`, without the target
-    cost : {true: {decided: cost}}, or array of shape (classes, classes), optional
-        The cost of each decision by true class. The rows of an array are true classes, its columns decisions, in the
-        order of ``classes_``. The decisions of a mapping need not be classes. Costs are finite numbers, gains are
-        negative. By default each error costs 1.
-    abstain : float, optional
-        The cost of making no decision.
-    class_prior : as for the constructor, optional
-        The class probabilities at decision time, if they differ from those of the training rows.
-    precision : float, optional
-        The required precision of the positive class on the held-out rows. Of such thresholds, the one of highest recall
-        is used.
-    recall : float, optional
-        The required recall of the positive class on the held-out rows. Of such thresholds, the one of highest precision
-        is used.
-    held_out : pair (X, y), optional
-        Rows with classes that the model was not fitted on, to find the threshold for `precision` or `recall`.
-    positive : label, optional
-        The class of the threshold; by default the second of two classes.
-    threshold : Threshold, optional
-        A threshold from ``tb.evaluate(model, X, y).threshold(precision=...)``.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        The decisions, of the type of ``classes_`` if they are classes. With `abstain` an object array, with None if
-        every decision would cost more. Ties go to the first decision.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> words = {"offer": [1, 1, 1, 0, 1, 0], "mail": ["spam", "spam", "spam", "ham", "ham", "ham"]}
-    >>> model = tb.NaiveBayes({"offer": tb.Bernoulli()}).fit(words, "mail")
-    >>> model.predict({"offer": [1, 0]}).tolist()
-    ['spam', 'ham']
-    >>> cost = {"spam": {"delete": 0, "keep": 1}, "ham": {"delete": 10, "keep": 0}}
-    >>> model.decide({"offer": [1, 0]}, cost).tolist()
-    ['keep', 'keep']
-    >>> model.decide({"offer": [1, 0]}, abstain=0.3).tolist()
-    [None, 'ham']
-    >>> checked = {"offer": [1, 1, 0, 0]}, ["spam", "ham", "ham", "ham"]
-    >>> model.decide({"offer": [1, 0]}, recall=1, held_out=checked, positive="spam").tolist()
-    ['spam', 'ham']
-    """
+    """Return the decision of least expected cost for each row, or the class by a threshold on its probability."""
     check_is_fitted(model)
     if (precision, recall, held_out, positive, threshold) != (None,) * 5:
         if (cost, abstain) != (None, None):
@@ -141,39 +90,7 @@ def _by_threshold(model: Any, log_proba: np.ndarray, threshold: Threshold) -> np
 def estimate_class_prior(
     model: Any, X: Rows, *, sample_weight: SampleWeights = None, max_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:
-    """Estimate the class frequencies of unlabeled rows by maximum likelihood.
-
-    The distribution of rows within each class stays fixed; only the class frequencies change (label shift). The maximum
-    is that of EM on the prior alone (Saerens, Latinne and Decaestecker 2002), computed by Newton's method. Classes that
-    the rows cannot distinguish keep their fitted proportions. A class without training rows gets probability 0.
-
-    Parameters
-    ----------
-    X : as for `fit`, without the target
-    sample_weight : array-like of shape (n,), or column name of X, optional
-    max_iter : int, default 100
-        The maximum number of Newton iterations; a warning follows if they are too few.
-    tol : float, default 1e-9
-        The tolerance of the mean log-likelihood per row.
-
-    Returns
-    -------
-    dict
-        The probability of each class, which ``class_prior`` accepts.
-
-    Examples
-    --------
-    >>> import numpy as np, tallybayes as tb
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat(["ill", "well"], 1000)                    # balanced training classes
-    >>> model = tb.NaiveBayes().fit(rng.normal(3.0 * (y == "ill"))[:, None], y)
-    >>> elsewhere = rng.normal(np.where(rng.random(5000) < 0.1, 3.0, 0.0))[:, None]
-    >>> prior = model.estimate_class_prior(elsewhere)
-    >>> round(prior["ill"], 1)
-    0.1
-    >>> model.predict_proba([[2.0]])[0, 0].round(1), model.predict_proba([[2.0]], class_prior=prior)[0, 0].round(1)
-    (np.float64(0.8), np.float64(0.3))
-    """
+    """Estimate the class frequencies of unlabeled rows by maximum likelihood."""
     check_is_fitted(model)
     if not max_iter >= 1 or not tol > 0:
         raise EstimateError(

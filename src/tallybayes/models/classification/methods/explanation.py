@@ -353,31 +353,13 @@ class _Values(Sequence[list[Any]]):
 
 
 def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
-    """Return the contribution of each column to the log-odds of each row, as weights of evidence.
-
-    The contributions of a row sum exactly to its log-odds.
-
-    Parameters
-    ----------
-    X : as for `fit`, without the target
-    against : label, optional
-        The class to compare with; by default the runner-up.
-
-    Returns
-    -------
-    Explanation
-        Of the most probable class of each row. It prints as a table and has ``to_frame`` and ``plot``.
-    """
+    """Return the contribution of each column to the log-odds of each row, as weights of evidence."""
     table = model._open(X)
     joint = model._joint(table, whole=False)
     top, other = compared(joint, model._class_domain.levels, against)
     prior = PriorPart(model.class_log_prior_, top, other)
     log_odds, impossible = log_odds_of(joint, prior)
-    if hasattr(model, "_explanation_parts"):
-        parts = model._explanation_parts(table, prior, log_odds)
-    else:
-        parts = factor_parts(model._estimated_classifier, table, prior, model._display_name, model._selected_words)
-    parts = [prior, *parts]
+    parts = [prior, *model._explanation_parts(table, prior, log_odds)]
     names = [name for part in parts for name in part.names]
     classes = model.classes_
     return Explanation(names, parts, log_odds, classes[top], classes[other], impossible, model._frame_library)
@@ -440,19 +422,7 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
 
 
 def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
-    """Plot the contributions of the columns to one row; needs matplotlib.
-
-    Parameters
-    ----------
-    row : the features of one row
-    against : label, optional
-        The class to compare with; by default the runner-up.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the contributions of the columns to one row."""
     return model.explain(row, against).plot(0, ax)
 
 

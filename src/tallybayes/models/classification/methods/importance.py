@@ -21,36 +21,7 @@ _LEAST = -700.0  # lower bound of log p(class | row)
 def feature_importance(
     model: Any, X: Rows, y: Labels, *, columns: Iterable[Name] | None = None, sample_weight: SampleWeights = None
 ) -> FeatureImportance:
-    """Return the increase of the log loss of labeled rows without each column.
-
-    A column is removed by marginalizing it out, as a missing value is: exact under the model, without refitting and
-    without randomness. Permutation importance (Breiman 2001; scikit-learn's ``permutation_importance``) replaces the
-    cells of a column by those of other rows instead, which makes rows that cannot occur and differs from draw to draw.
-    In both, a column whose information other columns repeat has a low importance. Use rows that the model was not
-    fitted on: training rows overstate the importance of columns that the model has overfitted.
-
-    Parameters
-    ----------
-    X : as for `fit`
-    y : array-like of shape (n,), or the name of a column of X
-    columns : list of names, optional
-        The columns to remove, one at a time; all columns that the model reads if left out.
-    sample_weight : array-like of shape (n,), or the name of a column of X, optional
-
-    Returns
-    -------
-    FeatureImportance
-        It prints as a table; see ``to_frame()`` and ``plot()``.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> found = tb.GaussianDiscriminant().fit(X[::2], y[::2]).feature_importance(X[1::2], y[1::2])
-    >>> found.columns[0]
-    'petal length (cm)'
-    """
+    """Return the increase of the log loss of labeled rows without each column."""
     check_is_fitted(model)
     codes, rows, weights = read_codes(model, X, y, sample_weight)
     required = set(model._required_columns)

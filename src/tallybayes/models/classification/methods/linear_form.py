@@ -216,27 +216,7 @@ def _form_of_peer(other: Any, reference: LinearForm) -> LinearForm:
 
 
 def to_linear(model: Any) -> LinearForm:
-    """Return the linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the coefficients of all classes.
-
-    It exists for `Bernoulli` and `Multinomial` columns under every estimate, and for `Poisson` and `TiedGaussian`
-    columns under ``"mle"``, ``"unbiased"`` and ``"map"``. Otherwise `NotLinearError` names the columns.
-
-    Returns
-    -------
-    LinearForm
-        It prints the coefficients by column; ``compare`` shows those of a logistic regression beside them.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> mails = {"card": [1, 1, 0, 0], "winner": [1, 1, 1, 0]}
-    >>> tb.NaiveBayes(tb.Bernoulli(), estimate="map").fit(mails, ["spam", "spam", "ham", "ham"]).to_linear()
-    P(spam | x) = 1 / (1 + exp(−(intercept + w · x))): spam where intercept + w · x > 0, else ham
-      column       weight
-      (intercept)  -1.792
-      card          2.197
-      winner        1.099
-    """
+    """Return the linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the coefficients of all classes."""
     check_is_fitted(model, "tally_")
     scored = model._factor_scorers
     classes = model.classes_

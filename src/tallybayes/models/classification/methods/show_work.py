@@ -33,27 +33,11 @@ def one_row(model: Any, row: Any) -> Table:
 
 
 def show_work(model: Any, row: Rows) -> str:
-    """Return a step-by-step calculation of Bayes' rule for one row, as text.
-
-    The rows without indentation sum to log p(class, x). Columns with a joint distribution contribute one row, with the
-    quadratic form of their density. Missing cells are marginalized.
-
-    Parameters
-    ----------
-    row : the features of one row
-
-    Returns
-    -------
-    str
-    """
+    """Return a step-by-step calculation of Bayes' rule for one row, as text."""
     table = one_row(model, row)
     word = "component" if model._group_word == "components" else "class"
     joint = model._joint(table)[0]  # raises if parameters are undefined
-    if hasattr(model, "_calculation"):
-        sheet = model._calculation(table, joint)
-    else:
-        sheet = calculation(model._estimated_classifier, table, model.classes_, word, model._display_name)
-    return finished(sheet, model, table, joint, word)
+    return finished(model._calculation(table, joint), model, table, joint, word)
 
 
 def calculation(

@@ -23,40 +23,7 @@ _CELLS = 16_000_000  # probabilities in memory at a time; rows are processed in 
 def predict_proba_interval(
     model: Any, X: Rows, mass: float = 0.95, *, n_draws: int = 400, random_state: RandomState = 0
 ) -> Interval:
-    """Return credible intervals of the predicted probabilities: their uncertainty given the training rows.
-
-    If the model is true with parameters θ, p(class | row, θ) lies in the interval with probability `mass`. The
-    parameters of each factor are drawn from their posterior distribution, that of ``estimate="bayes"`` whatever the
-    estimate of the model. Estimated class probabilities are drawn, too: under a `Dirichlet` given as ``class_prior``,
-    else under ``Dirichlet(1)`` (with "frequency", over the classes with rows). Fixed probabilities are certain. The
-    uncertainty from shrinkage and from EM is ignored.
-
-    Parameters
-    ----------
-    X : as for `fit`, without the target
-    mass : float, default 0.95
-        The posterior probability of each interval.
-    n_draws : int, default 400
-        The number of draws of the parameters; at least 2/(1 − mass) − 1.
-    random_state : int, Generator or None, default 0
-        The same seed gives the same intervals, whatever the batches of rows.
-
-    Returns
-    -------
-    Interval
-        ``low`` and ``high``, each of shape (n, classes), separately for each class.
-
-    Examples
-    --------
-    >>> import numpy as np, tallybayes as tb
-    >>> rows, labels = [[0], [0], [1], [1], [1]], ["no", "no", "no", "yes", "yes"]
-    >>> model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit(rows, labels)
-    >>> model.predict_proba([[1]])[0].round(2)
-    array([0.42, 0.58])
-    >>> low, high = model.predict_proba_interval([[1]])
-    >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # wide, because there are five rows
-    (True, True)
-    """
+    """Return credible intervals of the predicted probabilities: their uncertainty given the training rows."""
     check_is_fitted(model, "tally_")
     model._require_counts("how sure a probability is")
     ends = tail_probabilities(mass)
@@ -84,28 +51,7 @@ def predict_proba_interval(
 
 
 def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
-    """Return the smallest set of classes with a total probability of at least `mass`: a credible set for each row.
-
-    Parameters
-    ----------
-    X : as for `fit`, without the target
-    mass : float, default 0.95
-
-    Returns
-    -------
-    ndarray of bool of shape (n, classes)
-        Which of ``classes_`` are in the set. The most probable class always is; ties go to the first.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> model = tb.NaiveBayes().fit(X, load_iris().target_names[y])
-    >>> sets = model.predict_set(X.iloc[[0, 70]], 0.9)
-    >>> [model.classes_[chosen].tolist() for chosen in sets]
-    [['setosa'], ['versicolor', 'virginica']]
-    """
+    """Return the smallest set of classes with a total probability of at least `mass`: a credible set for each row."""
     tail_probabilities(mass)
     log_proba = model.predict_log_proba(X)
     order = np.argsort(-log_proba, axis=1, kind="stable")
