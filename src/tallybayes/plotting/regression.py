@@ -119,7 +119,8 @@ def _line(
             kept = np.flatnonzero(in_group & ~np.isnan(rows[1]))[:_MOST_POINTS]
             color = "#333333" if label is None else style.color
             panel.plot(rows[0][kept], rows[1][kept], "o", color=color, markersize=3.5, alpha=0.8, zorder=3)
-            inputs, targets = rows[0][kept], rows[1][kept]
+            inputs = rows[0][kept]
+            targets = rows[1][kept]
             limits = {"expected": targets, "low": targets, "high": targets}
             parts.append({"group": label, "input": inputs, **limits, "what": "row"})
     panel.set_xlabel(name_of(name))
@@ -157,7 +158,7 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
     return low - edge, high + edge
 
 
-def _errors(panel: Axes, model: LinearRegression, design: Design, X: Rows | None, y: Labels | None) -> list[PlotTable]:
+def _errors(panel: Axes, model: LinearRegression, design: Design, X: Rows, y: Labels | None) -> list[PlotTable]:
     """Plot the residuals by the predicted target."""
     predictions, targets, _ = predict_targets(model, X, y)
     kept = np.flatnonzero(~np.isnan(targets))[:_MOST_POINTS]

@@ -119,23 +119,27 @@ def read_structure(statements: Sequence[str]) -> dict[str, tuple[str, ...]]:
     import tallybayes as tb
 
     if len(statements) == 1 and statements[0].lower().endswith((".bif", ".bif.gz")):
-        return {
-            str(name): tuple(map(str, sources))
-            for name, sources in tb.BayesianNetwork.from_bif(statements[0]).graph_.parents.items()
-        }
+        parents_of = tb.BayesianNetwork.from_bif(statements[0]).graph_.parents
+        return {str(name): tuple(map(str, parents)) for name, parents in parents_of.items()}
     parents: dict[str, tuple[str, ...]] = {}
-    for statement in (statement for text in statements for statement in text.split(";") if statement.strip()):
-        steps = [[name.strip() for name in step.split(",")] for step in statement.split("->")]
-        if not all(name for step in steps for name in step):
-            raise UsageError(
-                f"--structure has {statement.strip()!r}; expected edges such as 'rain->wet' or 'rain, sprinkler->wet'."
-            )
-        for name in steps[0]:
-            parents.setdefault(name, ())
-        for sources, targets in itertools.pairwise(steps):
+    for statement in ";".join(statements).split(";"):
+        if not statement.strip():
+            continue
+        steps = _steps(statement)
+        for sources, targets in itertools.pairwise([[], *steps]):
             for name in targets:
                 parents[name] = tuple(dict.fromkeys((*parents.get(name, ()), *sources)))
     return parents
+
+
+def _steps(statement: str) -> list[list[str]]:
+    """Return the lists of nodes between the arrows of a statement, or raise UsageError."""
+    steps = [[name.strip() for name in step.split(",")] for step in statement.split("->")]
+    if not all(name for step in steps for name in step):
+        raise UsageError(
+            f"--structure has {statement.strip()!r}; expected edges such as 'rain->wet' or 'rain, sprinkler->wet'."
+        )
+    return steps
 
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}

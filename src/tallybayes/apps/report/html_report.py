@@ -381,7 +381,8 @@ def _dependence(model: Classifier, rows: ReportRows) -> str:
 
 def _explanations(predictions: ReportPredictions) -> str:
     """Return explanations of the most confident correct prediction and error, and of the least confident row."""
-    model, rows = predictions.model, predictions.rows
+    model = predictions.model
+    rows = predictions.rows
     if not hasattr(model, "explain"):
         return ""
     predicted = predictions.predicted

@@ -101,7 +101,8 @@ def messages_of(store: Store, most: int) -> CalibrationMessages:
     table = np.fromiter(chain.from_iterable(words), np.int64, 3 * len(words)).reshape(-1, 3)
     kinds, ham, spam = np.zeros((3, int(max(table[:, 0].max(initial=0), word_ids.max(initial=0))) + 1), np.int64)
     kinds[word_ids] = np.array(kinds_of(prefixes), np.int64)[prefix_of]
-    ham[table[:, 0]], spam[table[:, 0]] = table[:, 1], table[:, 2]
+    ham[table[:, 0]] = table[:, 1]
+    spam[table[:, 0]] = table[:, 2]
     empty = np.zeros(0, np.int64)
     lengths = np.concatenate([empty, *(batch[2] for batch in batches)])
     return CalibrationMessages(

@@ -56,8 +56,8 @@ def word_probabilities(store: Store, names: Sequence[str], most: int, mass: floa
     weights = np.log(counts[1] / totals[1]) - np.log(counts[0] / totals[0])
     order = np.argsort(-np.abs(weights), kind="stable")[: None if names else most]
     posterior: Any = tb.Beta(counts[:, order], totals - counts[:, order])
-    means, (low, high) = posterior.mean(), posterior.interval(mass)
-    thetas = np.stack([means, low, high], axis=-1).tolist()
+    low, high = posterior.interval(mass)
+    thetas = np.stack([posterior.mean(), low, high], axis=-1).tolist()
     return [
         Word(word, float(weights[index]), ham, spam, Theta(*thetas[0][k]), Theta(*thetas[1][k]))
         for k, index in enumerate(order.tolist())

@@ -8,6 +8,7 @@ import numpy as np
 
 from tallybayes.data.array_input import as_array
 from tallybayes.models.inputs.input_format import read_more_rows
+from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.plotting.style import GroupStyle, group_styles
 
 if TYPE_CHECKING:
@@ -49,9 +50,11 @@ class Groups(NamedTuple):
 
 def groups_of(model: ClassConditionalModel) -> Groups:
     """Return the groups of a model."""
-    return Groups(model.classes_.tolist(), model.class_log_prior_, model._group_word, model._target)
+    noun = "components" if isinstance(model, Mixture) else "classes"
+    target = getattr(model, "target_", "component")
+    return Groups(model.classes_.tolist(), model.class_log_prior_, noun, target)
 
 
 def labels_of(model: ClassConditionalModel | AutoClassifier, X: Rows, y: Labels) -> np.ndarray:
     """Return the classes of rows."""
-    return as_array(read_more_rows(model, X, y, None)[0].columns[model._target])
+    return as_array(read_more_rows(model, X, y, None)[0].columns[getattr(model, "target_", "component")])

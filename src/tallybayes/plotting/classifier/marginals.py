@@ -58,11 +58,10 @@ def columns_in(model: ClassConditionalModel) -> list[PlotColumn]:
             levels = tuple(level[1] if isinstance(level, tuple) else level for level in levels)
             columns.append(PlotColumn(name, name, scored, 0, levels))
             continue
-        codes = family.cell_type == "codes"
         n = n_columns(scored)
         for position in range(n):
             key = factor.column(position, n)
-            if not codes:
+            if family.cell_type != "codes":
                 columns.append(PlotColumn(model._display_name(key), key, scored, position, ()))
                 continue
             bins = model._display_family(factor, key)

@@ -235,8 +235,8 @@ def draw_points(ax: Axes, plane: Plane, groups: Groups, points: np.ndarray | Non
             return
         in_class = groups.of_labels(labels[kept])
         for k in gray_first(styles):
-            color, zorder = styles[k].color, 3 if styles[k].own else 2
-            ax.plot(*shown[in_class[k]].T, ".", color=color, markersize=4, zorder=zorder)
+            zorder = 3 if styles[k].own else 2
+            ax.plot(*shown[in_class[k]].T, ".", color=styles[k].color, markersize=4, zorder=zorder)
     handles = group_handles(styles, marker="o", linestyle="")
     position: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "fontsize": 9}
     ax.legend(handles=handles, title=words(groups.target, 24), **position)

@@ -110,7 +110,7 @@ class DistancePlane(ClassConditionalPlane):
         """Return log p(class | x) at each grid point."""
         model = self.model
         names = model.tally_.factors[1].columns
-        weight = model._moments().weight[:, 0]
+        weight = model.tally_[model.target_].table
         mean = weight @ model.means_ / weight.sum()
         is_block = len(names) == 1 and len(mean) > 1
 
@@ -144,7 +144,7 @@ class EnsemblePlane:
         used = {name for _, columns in self.members for name, _ in columns}
         self.names = self.keys = [name for name in model._required_columns if name in used]
         log_prior = model.members_[0].model.class_log_prior_
-        self.groups = Groups(model.classes_.tolist(), log_prior, "classes", model._target)
+        self.groups = Groups(model.classes_.tolist(), log_prior, "classes", model.target_)
 
     @property
     def title(self) -> str:

@@ -64,8 +64,7 @@ def audit(
         rows = read_by(fitted, resources.source(data, reading, needed=(target, by)))
         result = tb.audit(fitted, rows, target, by=by, in_training_data=in_training_data, first_row=1)
     if json:
-        parts = {name: getattr(result, name) for name in ("rows", "cells", "columns", "labels", "groups")}
-        tables = {name: [finding._asdict() for finding in part] for name, part in parts.items()}
+        tables = {name: getattr(result, name) for name in ("rows", "cells", "columns", "labels", "groups")}
         expected = {"expected_rows": result.expected_rows, "expected_labels": result.expected_labels}
         answer_json(
             {

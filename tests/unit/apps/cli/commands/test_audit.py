@@ -43,4 +43,4 @@ def test_what_was_forgotten_has_a_receipt_that_is_checked(files, frame, done, ta
     assert json.loads(done("show naive.tally --json"))["rows"] == 200
     assert tally("receipt nowhere.json naive.tally").code == 1
     pd.DataFrame({"a": [1]}).to_csv("none.csv", index=False)
-    assert "no receipt" in tally("receipt none.csv naive.tally").err
+    assert "is not a receipt" in tally("receipt none.csv naive.tally").err

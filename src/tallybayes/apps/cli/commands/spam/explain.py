@@ -65,9 +65,8 @@ def explain(
     if picture is not None:
         _draw(picture, prior, evidence, verdict.log_odds)
     if json:
-        words = [word._asdict() for word in evidence]
         head = {"file": name, "id": identity, "learned_as": label, **verdict._asdict()}
-        answer_json({**head, "words": words, "before_any_word": prior})
+        answer_json({**head, "words": evidence, "before_any_word": prior})
         return
     print_result(f"{verdict.verdict}, p(spam) = {verdict.probability:.6f}, log-odds {verdict.log_odds:+.3f}")
     print_result(f"id {identity[:16]}, {'not learned' if label is None else f'learned as {label}'}\n")

@@ -53,7 +53,7 @@ def words(
     with Store(store, read_only=True) as counts:
         statistics = word_probabilities(counts, names, most, mass)
     if json:
-        answer_json([word._asdict() for word in statistics])
+        answer_json(statistics)
         return
     if not statistics:
         print_result("the store has no words")
