@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, ModuleType
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import tallybayes as tb
@@ -77,9 +77,12 @@ def connect(location: str, *, create: bool, read_only: bool) -> Database:
 class Database:
     """Connection to a database: statements with ? for values, atomic transactions, errors as StoreError."""
 
-    types: Mapping[str, str]  # names of types and functions in this database
-    tables_query: str
-    size_query: str
+    types: ClassVar[Mapping[str, str]]  # names of types and functions in this database
+    tables_query: ClassVar[str]
+    size_query: ClassVar[str]
+    _begin_write: ClassVar[Sequence[str]]
+    _begin_read: ClassVar[str]
+    _messages: ClassVar[Mapping[str, str]]  # pattern of an error -> message of the StoreError
     _failures: tuple[type[Exception], ...]
     _connection: Any
 
@@ -107,7 +110,8 @@ class Database:
 
     def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement for many rows."""
-        raise NotImplementedError
+        with self._translated_errors(), contextlib.closing(self._connection.cursor()) as cursor:
+            cursor.executemany(self._sql(text), rows)
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows into a table."""
@@ -115,29 +119,31 @@ class Database:
 
     def query_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
         """Yield the rows for many values: `{among}` in the query is replaced by the condition."""
-        raise NotImplementedError
+        for statement, batch in self._batches(text, list(values)):
+            yield from self.query(statement, batch)
 
     def execute_among(self, text: str, values: Iterable[Any]) -> int:
         """Execute a statement for many values, and return the number of changed rows."""
+        return sum(self.execute(statement, batch) for statement, batch in self._batches(text, list(values)))
+
+    def _batches(self, text: str, values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+        """Yield statements for batches of values."""
         raise NotImplementedError
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> contextlib.AbstractContextManager[None]:
         """Return a context manager of a write transaction. Other writers wait until it ends."""
-        with self._transaction(self._begin_writing):
-            yield
+        return self._transaction(self._begin_write)
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> contextlib.AbstractContextManager[None]:
         """Return a context manager of a read transaction: all queries see the same snapshot."""
-        with self._transaction(self._begin_reading):
-            yield
+        return self._transaction([self._begin_read])
 
     @contextlib.contextmanager
-    def _transaction(self, begin: Any) -> Iterator[None]:
+    def _transaction(self, begin: Sequence[str]) -> Iterator[None]:
         """Commit at the end, and roll back after an error."""
         with self._translated_errors():
-            begin()
+            for statement in begin:
+                self._connection.execute(statement)
         try:
             yield
             with self._translated_errors():
@@ -147,29 +153,16 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def _begin_writing(self) -> None:
-        """Begin a write transaction."""
-        raise NotImplementedError
-
-    def _begin_reading(self) -> None:
-        """Begin a read transaction."""
-        raise NotImplementedError
-
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
         """Convert errors of the database to StoreError."""
         try:
             yield
         except self._failures as error:
-            raise self._to_store_error(error) from error
-
-    def _to_store_error(self, error: Exception) -> StoreError:
-        """Return the StoreError for an error of the database."""
-        raise NotImplementedError
-
-    def _plain_error(self, error: Exception) -> StoreError:
-        """Return a StoreError with the message of the database."""
-        return StoreError(f"{self.shown}: {str(error).strip()}.\n    Nothing was changed.")
+            cause = str(error).strip()
+            known = (text for pattern, text in self._messages.items() if re.search(pattern, cause))
+            text = next(known, "{store}: {cause}.\n    Nothing was changed.")
+            raise StoreError(text.format(store=self.shown, cause=cause, first_line=cause.partition("\n")[0])) from error
 
     def vacuum(self) -> None:
         """Release unused space."""
@@ -185,13 +178,27 @@ class Sqlite(Database):
     types = MappingProxyType({"integer": "INTEGER", "bytes": "BLOB", "greatest": "max"})
     tables_query = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
     size_query = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+    _begin_write = ("BEGIN IMMEDIATE",)
+    _begin_read = "BEGIN"
+    _messages = MappingProxyType(
+        {
+            "not a database|malformed": "{store} is not the store of a spam filter, or it is corrupted ({cause}).\n"
+            "    Restore a copy, or select another with --store FILE and learn again.",
+            "locked|busy": f"{{store}} has been locked by another process for {PATIENCE:.0f} s.\n    Try again later.",
+            "no such (table|column)": "{store} is incomplete ({cause}); expected the store of a spam filter.",
+            "unable to open": "{store} cannot be opened ({cause}).\n"
+            "    Its folder must be writable, too; --store FILE selects another location.",
+            "readonly": "{store} cannot be changed ({cause}).\n"
+            "    Its folder must be writable, too; --store FILE selects another location.",
+            "surrogates": "a word is not valid text: it has a surrogate character.\n    Nothing was changed.",
+        }
+    )
 
     def __init__(self, location: str, *, create: bool, read_only: bool) -> None:
         import sqlite3
 
         super().__init__(location)
         self._failures = (sqlite3.Error, UnicodeEncodeError)
-        self._begin = "BEGIN IMMEDIATE"
         path = Path(location).expanduser().absolute()
         if not path.exists() and not create:
             raise MissingStoreError(
@@ -223,11 +230,11 @@ class Sqlite(Database):
             ) from error
 
     @staticmethod
-    def _open(sqlite3: Any, uri: str) -> Any:
+    def _open(sqlite3: ModuleType, uri: str) -> Any:
         """Open a connection."""
         return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
 
-    def _prepare(self, sqlite3: Any, path: Path, create: bool, read_only: bool) -> None:
+    def _prepare(self, sqlite3: ModuleType, path: Path, create: bool, read_only: bool) -> None:
         """Check the application id, and set the options of the connection."""
         try:
             application_id = self._connection.execute("PRAGMA application_id").fetchone()[0]
@@ -258,7 +265,7 @@ class Sqlite(Database):
         self._connection.execute("PRAGMA journal_size_limit = 16777216")
         self._connection.execute("PRAGMA cache_size = -65536")
 
-    def _wait_for_write_ahead(self, sqlite3: Any) -> None:
+    def _wait_for_write_ahead(self, sqlite3: ModuleType) -> None:
         """Turn write-ahead mode on. Retry while another process does: SQLite does not wait here."""
         start = time.monotonic()
         while True:
@@ -269,11 +276,6 @@ class Sqlite(Database):
                 if time.monotonic() - start > PATIENCE:
                     raise
                 time.sleep(0.01)
-
-    def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for many rows."""
-        with self._translated_errors():
-            self._connection.executemany(text, rows)
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows into a table, many per statement, which takes two thirds of the time."""
@@ -286,17 +288,7 @@ class Sqlite(Database):
         last_rows = (values[start : start + len(columns)] for start in range(n_full, len(values), len(columns)))
         self.execute_many(_insert_statement(table, columns, 1), last_rows)
 
-    def query_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
-        """Yield the rows for many values."""
-        for statement, batch in self._batches(text, list(values)):
-            yield from self.query(statement, batch)
-
-    def execute_among(self, text: str, values: Iterable[Any]) -> int:
-        """Execute a statement for many values, and return the number of changed rows."""
-        return sum(self.execute(statement, batch) for statement, batch in self._batches(text, list(values)))
-
-    @staticmethod
-    def _batches(text: str, values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+    def _batches(self, text: str, values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
         """Yield statements for batches of values. Few batch lengths occur, so that statements are prepared once."""
         for start in range(0, len(values), _LENGTHS[-1]):
             batch = values[start : start + _LENGTHS[-1]]
@@ -304,42 +296,11 @@ class Sqlite(Database):
             batch += batch[-1:] * (length - len(batch))
             yield text.format(among=f"IN ({','.join('?' * length)})"), batch
 
-    def _begin_writing(self) -> None:
-        """Begin a write transaction."""
-        self._connection.execute(self._begin)
-
-    def _begin_reading(self) -> None:
-        """Begin a read transaction."""
-        self._connection.execute("BEGIN")
-
     def vacuum(self) -> None:
         """Release unused pages and truncate the write-ahead log, unless other processes use the file."""
         with contextlib.suppress(StoreError), self._translated_errors():
             self._connection.executescript("PRAGMA incremental_vacuum")  # execute would release one page only
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def _to_store_error(self, error: Exception) -> StoreError:
-        """Return the StoreError for an error of SQLite."""
-        message = str(error)
-        if "not a database" in message or "malformed" in message:
-            return StoreError(
-                f"{self.location} is not the store of a spam filter, or it is corrupted ({message}).\n"
-                "    Restore a copy, or select another with --store FILE and learn again."
-            )
-        if "locked" in message or "busy" in message:
-            return StoreError(
-                f"{self.location} has been locked by another process for {PATIENCE:.0f} s.\n    Try again later."
-            )
-        if "no such table" in message or "no such column" in message:
-            return StoreError(f"{self.location} is incomplete ({message}); expected the store of a spam filter.")
-        if "readonly" in message or "unable to open" in message:
-            return StoreError(
-                f"{self.location} cannot be {'opened' if 'open' in message else 'changed'} ({message}).\n"
-                "    Its folder must be writable, too; --store FILE selects another location."
-            )
-        if "surrogates" in message:
-            return StoreError("a word is not valid text: it has a surrogate character.\n    Nothing was changed.")
-        return self._plain_error(error)
 
 
 class Postgres(Database):
@@ -350,6 +311,16 @@ class Postgres(Database):
     size_query = (
         "SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'tally_spam' AND c.relkind = 'r'"
+    )
+
+    # Every change updates the totals, so that one lock, taken first, prevents deadlocks.
+    _begin_write = ("BEGIN", f"SELECT pg_advisory_xact_lock({_MAGIC})")
+    _begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    _messages = MappingProxyType(
+        {
+            "relation .* does not exist": "{store} is incomplete ({first_line}); expected the store of a spam filter.",
+            "permission denied": "{store}: {first_line}.\n    The owner of the database must grant this permission.",
+        }
     )
 
     def __init__(self, location: str, *, create: bool, read_only: bool) -> None:
@@ -387,38 +358,6 @@ class Postgres(Database):
         """Translate placeholders to those of psycopg."""
         return text.replace("%", "%%").replace("?", "%s")
 
-    def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for many rows."""
-        with self._translated_errors(), self._connection.cursor() as cursor:
-            cursor.executemany(self._sql(text), rows)
-
-    def query_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
-        """Yield the rows for many values."""
-        yield from self.query(text.format(among="= ANY(?)"), [list(values)])
-
-    def execute_among(self, text: str, values: Iterable[Any]) -> int:
-        """Execute a statement for many values, and return the number of changed rows."""
-        return self.execute(text.format(among="= ANY(?)"), [list(values)])
-
-    def _begin_writing(self) -> None:
-        # Every change updates the totals, so that one lock, taken first, prevents deadlocks.
-        """Begin a write transaction, and lock out other writers."""
-        self._connection.execute("BEGIN")
-        self._connection.execute(f"SELECT pg_advisory_xact_lock({_MAGIC})")
-
-    def _begin_reading(self) -> None:
-        """Begin a read transaction."""
-        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-
-    def _to_store_error(self, error: Exception) -> StoreError:
-        """Return the StoreError for an error of PostgreSQL."""
-        message = str(error)
-        if "does not exist" in message and "relation" in message:
-            return StoreError(
-                f"{self.shown} is incomplete ({message.splitlines()[0]}); expected the store of a spam filter."
-            )
-        if "permission denied" in message:
-            return StoreError(
-                f"{self.shown}: {message.splitlines()[0]}.\n    The owner of the database must grant this permission."
-            )
-        return self._plain_error(error)
+    def _batches(self, text: str, values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+        """Yield one statement with an array parameter."""
+        yield text.format(among="= ANY(?)"), [values]

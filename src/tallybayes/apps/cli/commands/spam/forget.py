@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tallybayes.apps.cli.cli_errors import UsageError
-from tallybayes.apps.cli.commands.spam.spam_options import describe_store, mails, plain_paths
-from tallybayes.apps.cli.console import File, answer_json, print_result, print_status
+from tallybayes.apps.cli.commands.spam.spam_options import (
+    finish_change,
+    mails,
+    paths_unless_ids,
+)
+from tallybayes.apps.cli.console import File, print_result
 
 
 def forget(
@@ -35,31 +38,21 @@ def forget(
     json
         Write the numbers of mails as JSON.
     """
-    if files and id:
-        raise UsageError("mail and --id exclude each other; pass one of them.")
-    paths = plain_paths(files or (() if id else ("-",)))
+    paths = paths_unless_ids(files, id)
     from tallybayes.apps.spam.store.spam_store import Store
     from tallybayes.apps.spam.tokens.message_tokens import content_id, mails_in
-    from tallybayes.apps.spam.train import find_message_id, recalibrate
-    from tallybayes.apps.spam.unpacking import NotMailError, describe_skipped
+    from tallybayes.apps.spam.train import find_message_id
+    from tallybayes.apps.spam.unpacking import NotMailError
 
     skipped: list[NotMailError] = []
     with Store(store) as counts:
-        ids = (
-            [find_message_id(counts, digits) for digits in id]
-            if id
-            else [content_id(raw) for _, raw in mails_in(paths, skipped)]
-        )
+        ids = [find_message_id(counts, digits) for digits in id]
+        ids += [content_id(raw) for _, raw in mails_in(paths, skipped)]
         outcomes = Counter(counts.forget(ids))
-        recalibrate(counts)
-        state = counts.state()
-        location = counts.location
-    if skipped:
-        print_status(describe_skipped(skipped))
+        summary = finish_change(counts, skipped)
     if json:
-        numbers = {outcome: outcomes[outcome] for outcome in ("forgotten", "unknown")}
-        answer_json({"store": location, **numbers, "total": {"ham": state.ham, "spam": state.spam}})
+        summary.answer_json(forgotten=outcomes["forgotten"], unknown=outcomes["unknown"])
         return
     unknown = f"; {outcomes['unknown']:,} were not learned before" if outcomes["unknown"] else ""
     print_result(f"forgot {mails(outcomes['forgotten'])}{unknown}")
-    print_result(f"{location} now has {describe_store(state)}")
+    print_result(str(summary))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tallybayes.apps.cli.cli_errors import CommandError
-from tallybayes.apps.cli.commands.spam.spam_options import describe_store
-from tallybayes.apps.cli.console import File, answer_json, print_result
+import os
+
+from tallybayes.apps.cli.cli_errors import CommandError, UsageError
+from tallybayes.apps.cli.commands.spam.spam_options import (
+    finish_change,
+)
+from tallybayes.apps.cli.console import File, print_result
 
 
 def add(*files: File, store: File | None = None, json: bool = False) -> None:
@@ -25,10 +29,6 @@ def add(*files: File, store: File | None = None, json: bool = False) -> None:
     json
         Write the numbers of mails as JSON.
     """
-    import os
-
-    from tallybayes.apps.cli.cli_errors import UsageError
-
     if not files:
         raise UsageError("missing argument FILE: a file written by 'tally spam export'.")
     for path in files:
@@ -40,27 +40,24 @@ def add(*files: File, store: File | None = None, json: bool = False) -> None:
     import tallybayes as tb
     from tallybayes.apps.spam.store.spam_store import Store
     from tallybayes.apps.spam.store.tally_exchange import from_tally
-    from tallybayes.apps.spam.train import recalibrate
 
     added = []
     with Store(store, create=True) as counts:
         for path in files:
             origin = hashlib.sha256(Path(path).read_bytes()).hexdigest()
             added.append((path, from_tally(counts, tb.load(path), origin)))
-        recalibrate(counts)
-        state = counts.state()
-        location = counts.location
+        summary = finish_change(counts, [])
     if json:
-        rows = [
-            {"file": path, "added": numbers is not None}
-            | ({} if numbers is None else dict(zip(("ham", "spam", "words"), numbers, strict=True)))
-            for path, numbers in added
+        names = ("ham", "spam", "words")
+        numbers = [
+            {"file": path, "added": new is not None, **dict(zip(names, new or (), strict=bool(new)))}
+            for path, new in added
         ]
-        answer_json({"store": location, "files": rows, "total": {"ham": state.ham, "spam": state.spam}})
+        summary.answer_json(files=numbers)
         return
-    for path, numbers in added:
-        if numbers is None:
+    for path, new in added:
+        if new is None:
             print_result(f"{path} was imported before; nothing was changed")
         else:
-            print_result(f"added {path}: {numbers[0]:,} ham and {numbers[1]:,} spam, {numbers[2]:,} words")
-    print_result(f"{location} now has {describe_store(state)}; imported counts cannot be forgotten by mail")
+            print_result(f"added {path}: {new[0]:,} ham and {new[1]:,} spam, {new[2]:,} words")
+    print_result(f"{summary}; imported counts cannot be forgotten by mail")

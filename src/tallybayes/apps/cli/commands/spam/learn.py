@@ -5,12 +5,12 @@ from __future__ import annotations
 from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.commands.spam.spam_options import (
     count_outcomes,
-    describe_store,
+    finish_change,
     mails,
     plain_paths,
     show_progress,
 )
-from tallybayes.apps.cli.console import File, answer_json, print_result, print_status
+from tallybayes.apps.cli.console import File, print_result
 
 
 def learn(
@@ -47,34 +47,26 @@ def learn(
     plain_paths((*ham, *spam))
     from tallybayes.apps.spam.store.spam_store import Label, Store
     from tallybayes.apps.spam.train import learn as learn_mails
-    from tallybayes.apps.spam.train import recalibrate
-    from tallybayes.apps.spam.unpacking import NotMailError, describe_skipped
+    from tallybayes.apps.spam.unpacking import NotMailError
 
     paths: dict[Label, tuple[str, ...]] = {"ham": plain_paths(ham), "spam": plain_paths(spam)}
     skipped: list[NotMailError] = []
     with Store(store, create=True) as counts:
         outcomes = count_outcomes(show_progress(learn_mails(counts, paths, skipped=skipped), "learning"))
-        learned = sum(counts_of_class["learned"] for counts_of_class in outcomes.values())
-        calibrated = recalibrate(counts, always=learned >= 50)
-        state = counts.state()
-        location = counts.location
-    if skipped:
-        print_status(describe_skipped(skipped))
+        learned = sum(of_class["learned"] for of_class in outcomes.values())
+        summary = finish_change(counts, skipped, always=learned >= 50)
     if json:
-        numbers = {
-            label: {outcome: counts_of_class[outcome] for outcome in ("learned", "known", "other")}
-            for label, counts_of_class in outcomes.items()
-        }
-        answer_json(
-            {"store": location, **numbers, "calibrated": calibrated, "total": {"ham": state.ham, "spam": state.spam}}
-        )
+        names = ("learned", "known", "other")
+        numbers = {label: {name: of_class[name] for name in names} for label, of_class in outcomes.items()}
+        summary.answer_json(**numbers, calibrated=summary.calibrated)
         return
-    for label, counts_of_class in outcomes.items():
-        known = f"; {mails(counts_of_class['known'])} already learned" if counts_of_class["known"] else ""
-        if counts_of_class.total():
-            print_result(f"learned {mails(counts_of_class['learned'])} as {label}{known}")
-    if not any(counts_of_class.total() for counts_of_class in outcomes.values()):
+    for label, of_class in outcomes.items():
+        known = f"; {mails(of_class['known'])} already learned" if of_class["known"] else ""
+        if of_class.total():
+            print_result(f"learned {mails(of_class['learned'])} as {label}{known}")
+    if not any(of_class.total() for of_class in outcomes.values()):
         print_result("no mail in these paths")
-    print_result(f"{location} now has {describe_store(state)}")
+    print_result(str(summary))
+    state = summary.state
     if not state.ham or not state.spam:
         print_result(f"no {'spam' if state.ham else 'ham'} yet: every verdict is unsure until both classes are learned")

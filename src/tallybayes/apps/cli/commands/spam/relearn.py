@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.commands.spam.spam_options import (
     count_outcomes,
-    describe_store,
+    finish_change,
     mails,
-    plain_paths,
+    paths_unless_ids,
     show_progress,
 )
-from tallybayes.apps.cli.console import File, answer_json, print_result, print_status
+from tallybayes.apps.cli.console import File, print_result
 
 
 def relearn(
@@ -47,40 +47,31 @@ def relearn(
     json
         Write the numbers of mails as JSON.
     """
-    if files and id:
-        raise UsageError("mail and --id exclude each other; pass one of them.")
-    paths = plain_paths(files or (() if id else ("-",)))
+    paths = paths_unless_ids(files, id)
     from tallybayes.apps.spam.store.message_codec import Message
     from tallybayes.apps.spam.store.spam_store import Store
-    from tallybayes.apps.spam.train import find_message_id, recalibrate
+    from tallybayes.apps.spam.train import TrainingOutcome, find_message_id
     from tallybayes.apps.spam.train import learn as learn_mails
-    from tallybayes.apps.spam.unpacking import NotMailError, describe_skipped
+    from tallybayes.apps.spam.unpacking import NotMailError
 
     skipped: list[NotMailError] = []
     with Store(store, create=not id) as counts:
         if id:
-            from tallybayes.apps.spam.train import TrainingOutcome
-
             messages = [Message(find_message_id(counts, digits), ()) for digits in id]
-            outcomes = count_outcomes([TrainingOutcome(label, list(id), counts.relearn(messages, label))])[label]
+            changes: Iterable[TrainingOutcome] = [TrainingOutcome(label, list(id), counts.relearn(messages, label))]
         else:
-            outcomes = count_outcomes(
-                show_progress(learn_mails(counts, {label: paths}, move=True, skipped=skipped), "relearning")
-            )[label]
-        recalibrate(counts)
-        state = counts.state()
-        location = counts.location
-    if skipped:
-        print_status(describe_skipped(skipped))
+            changes = show_progress(learn_mails(counts, {label: paths}, move=True, skipped=skipped), "relearning")
+        outcomes = count_outcomes(changes)[label]
+        summary = finish_change(counts, skipped)
+    phrases = {
+        "relearned": "moved to",
+        "learned": "learned for the first time as",
+        "known": "already learned as",
+    }
     if json:
-        numbers = {outcome: outcomes[outcome] for outcome in ("relearned", "learned", "known")}
-        answer_json({"store": location, "as": label, **numbers, "total": {"ham": state.ham, "spam": state.spam}})
+        summary.answer_json(**{"as": label}, **{outcome: outcomes[outcome] for outcome in phrases})
         return
-    for outcome, phrase in (
-        ("relearned", "moved to"),
-        ("learned", "learned for the first time as"),
-        ("known", "already learned as"),
-    ):
+    for outcome, phrase in phrases.items():
         if outcomes[outcome] or (outcome == "relearned" and not outcomes.total()):
             print_result(f"{mails(outcomes[outcome])} {phrase} {label}")
-    print_result(f"{location} now has {describe_store(state)}")
+    print_result(str(summary))

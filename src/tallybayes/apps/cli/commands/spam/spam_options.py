@@ -7,14 +7,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
-from tallybayes.apps.cli.console import STANDARD_INPUT, print_status, printable
+from tallybayes.apps.cli.console import STANDARD_INPUT, answer_json, print_status, printable
 
 if TYPE_CHECKING:
-    from tallybayes.apps.spam.store.spam_store import State
+    from tallybayes.apps.spam.store.spam_store import State, Store
     from tallybayes.apps.spam.train import TrainingOutcome
+    from tallybayes.apps.spam.unpacking import NotMailError
 
 _MAX_NAMES = 5  # names shown of mails that keep the other class
 
@@ -30,6 +31,13 @@ def plain_paths(paths: Iterable[str]) -> tuple[str, ...]:
     if plain.count("-") > 1:
         raise UsageError("standard input is passed twice; expected at most once.")
     return plain
+
+
+def paths_unless_ids(files: tuple[str, ...], ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths of mails, by default standard input, or none if ids are passed instead."""
+    if files and ids:
+        raise UsageError("mail and --id exclude each other; pass one of them.")
+    return plain_paths(files or (() if ids else ("-",)))
 
 
 def show_progress(outcomes: Iterable[TrainingOutcome], title: str) -> Iterator[TrainingOutcome]:
@@ -65,6 +73,32 @@ def count_outcomes(batches: Iterable[TrainingOutcome]) -> dict[str, Counter[str]
             )
             print_status(f"    'tally spam relearn --as {label} PATH' changes them to {label}")
     return counts
+
+
+class StoreSummary(NamedTuple):
+    """A store after a change."""
+
+    location: str
+    state: State
+    calibrated: bool
+
+    def __str__(self) -> str:
+        return f"{self.location} now has {describe_store(self.state)}"
+
+    def answer_json(self, **numbers: object) -> None:
+        """Print the location, the numbers of the change and the totals as JSON."""
+        answer_json({"store": self.location, **numbers, "total": {"ham": self.state.ham, "spam": self.state.spam}})
+
+
+def finish_change(store: Store, skipped: list[NotMailError], *, always: bool = False) -> StoreSummary:
+    """Recalibrate a store after a change, and print the files that are not mail."""
+    from tallybayes.apps.spam.train import recalibrate
+    from tallybayes.apps.spam.unpacking import describe_skipped
+
+    calibrated = recalibrate(store, always=always)
+    if skipped:
+        print_status(describe_skipped(skipped))
+    return StoreSummary(store.location, store.state(), calibrated)
 
 
 def mails(n: int) -> str:
