@@ -292,28 +292,20 @@ class TallyBuilder:
         factors = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
         if not any(factor.given for factor in factors.values()):
             return
-        used = {name for factor in factors.values() for name in self._level_columns(factor)}
+        used = set().union(*map(self._level_columns, factors.values()))
         names = [name for name in self.table.columns if name in used]  # in this order, arrays are not copied
         block, domains = self.table.levels(names, self._is_ordered)
         local = dict(zip(names, domains, strict=True))
-        sizes = {name: len(local[name].levels) or 1 for name in names}
-        for number, factor in list(factors.items()):
-            n_groups = math.prod(sizes[name] for name in factor.given)
-            widths = [sizes[column] for column in factor.columns]
-            if n_groups * max(widths) > MOST_CELLS:
-                del factors[number]  # `check_size` raises when it is counted alone
-            else:
-                check_size(factor, n_groups, sum(widths))
-        sets = [list(map(names.index, (*f.given, column))) for f in factors.values() for column in f.columns]
+        factors = {number: factor for number, factor in factors.items() if _fits_table(factor, local)}
+        index = dict(zip(names, range(len(names)), strict=True))
+        sets = [[index[name] for name in (*f.given, column)] for f in factors.values() for column in f.columns]
         try:
             tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
         except CellError as error:
             value = cell(block, error.row, error.column)
             raise DataError.bad_cell(value, error.row, names[error.column], Categorical.allowed_values) from None
         for number, factor in factors.items():
-            parts = [next(tables) for _ in factor.columns]
-            table = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
-            counts = Counts(table, [part.shape[-1] for part in parts])
+            counts = _joined_counts([next(tables) for _ in factor.columns])
             self.together[number] = counts, {name: local[name] for name in self._level_columns(factor)}
 
     def _is_table(self, factor: Factor) -> bool:
@@ -394,6 +386,22 @@ class TallyBuilder:
                 if count > 0 and position < 0:
                     raise LabelError.undeclared(level, str(column), domain.levels)
         return domain
+
+
+def _joined_counts(tables: list[np.ndarray]) -> Counts:
+    """Return the counts of several columns, from the table of each."""
+    joined = tables[0] if len(tables) == 1 else np.concatenate(tables, axis=-1)
+    return Counts(joined, [table.shape[-1] for table in tables])
+
+
+def _fits_table(factor: Factor, domains: dict[Name, Domain]) -> bool:
+    """Return whether the joint tables of a factor are small; raise an error if memory cannot hold them together."""
+    n_groups = math.prod(len(domains[name].levels) or 1 for name in factor.given)
+    widths = [len(domains[column].levels) or 1 for column in factor.columns]
+    is_small = n_groups * max(widths) <= MOST_CELLS
+    if is_small:  # otherwise `check_size` raises when it is counted alone
+        check_size(factor, n_groups, sum(widths))
+    return is_small
 
 
 def width_of(block: Block) -> int:

@@ -39,7 +39,7 @@ def dates_of(name: object) -> list[Name]:
     return [source, int(source)] if source.isdecimal() else [source]
 
 
-def origins(name: Name) -> list[Name]:
+def origins(name: Any) -> list[Name]:
     """Return a name and the columns it may be derived from, as a missing-value indicator or a part of dates."""
     names = [name]
     for other in names:

@@ -48,6 +48,11 @@ def open_source(data: object) -> Source | None:
         return data
     if isinstance(data, str | os.PathLike) or is_stream(data):
         return _open_files([data], {})
+    return _open_library_object(data) or _open_batches(data)
+
+
+def _open_library_object(data: object) -> Source | None:
+    """Return the source of a lazy or Spark frame, a relation, a reader or a dataset; None for other objects."""
     kind = type(data)
     library = kind.__module__.partition(".")[0]
     if library == "polars" and kind.__name__ == "LazyFrame":
@@ -62,15 +67,20 @@ def open_source(data: object) -> Source | None:
         return Batches(lambda: _translated(cast("pa.RecordBatchReader", data), "the reader"), "the reader", once=True)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
         return Batches(lambda: _translated(data.to_batches(), "the dataset"), "the dataset")
+    return None
+
+
+def _open_batches(data: object) -> Source | None:
+    """Return the source of an iterator, a list of paths or frames, or an iterable without a length; else None."""
     if isinstance(data, Iterator):
         return Batches(lambda: data, "the iterator", once=True)
     if isinstance(data, list | tuple):
         if _are_paths(data):
             return _open_files(data, {})
-        frames = bool(data) and all(hasattr(type(part), "columns") for part in data)
-        return Batches(lambda: iter(data), "the list of frames") if frames else None
+        are_frames = bool(data) and all(hasattr(type(part), "columns") for part in data)
+        return Batches(lambda: iter(data), "the list of frames") if are_frames else None
     if isinstance(data, Iterable) and not hasattr(data, "__len__") and not hasattr(data, "__array__"):
-        return Batches(lambda: iter(data), "the batches")  # as Ray's iter_batches gives them
+        return Batches(lambda: iter(data), "the batches")  # such as Ray's iter_batches
     return None
 
 

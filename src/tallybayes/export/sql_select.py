@@ -15,6 +15,7 @@ from tallybayes.export.portable_scorer import (
     SMALLEST,
     Cell,
     Lookup,
+    PatternScore,
     PortableScorer,
     RowDensity,
     Term,
@@ -199,34 +200,15 @@ class Select:
 
     def _add_density(self, number: int, rows: RowDensity) -> None:
         """Add the log densities of several columns, with the parameters of each row's pattern of missing cells."""
-        d = len(rows.cells)
-        n_classes = self.n_classes
-        cells = [f"a.x{self.number_of[cell]}" for cell in rows.cells]
-        if not d:
+        if not rows.cells:
             return
         codes, patterns = rows.patterns(_PATTERNS)
         complete = patterns[-1]
-        nonzero = np.argwhere(np.any([pattern.inverse != 0 for pattern in patterns], axis=0)).tolist()
-        names = [f"a{g}_{j}_{i}" for g, j, i in nonzero]
-        parameter_names = [f"h{k}_{j}" for k in range(n_classes) for j in range(d)]
-        parameter_names += [f"{parameter}{k}" for parameter in ("s", "p", "c") for k in range(n_classes)]
-        parameters = [np.concatenate([p.shift.ravel(), p.scale, p.power, p.log_norm]).tolist() for p in patterns]
-        entries = [[float(pattern.inverse[g, j, i]) for g, j, i in nonzero] for pattern in patterns]
-        lines = [(str(code), [*left, *right]) for code, left, right in zip(codes, entries, parameters, strict=True)]
-        self._values(f"tally_rows_{number}", [*names, *parameter_names], iter(lines))
-        bits = [f"CASE WHEN {value} IS NULL THEN 0 ELSE {2**i} END" for i, value in enumerate(cells)]
-        deviations = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(cells, complete.center, strict=True)]
-        products: dict[str, list[str]] = {}
-        for name, (g, j, i) in zip(names, nonzero, strict=True):
-            products.setdefault(f"y{number}_{g}_{j}", []).append(f"b.{name} * {deviations[i]}")
-        columns = [f"{balanced(parts)} AS {name}" for name, parts in products.items()]
-        columns += [f"b.{name} AS z{number}_{name}" for name in parameter_names]
-        join = f"\n  LEFT JOIN tally_rows_{number} AS b ON b.level = {balanced(bits)}"
-        self._step(f"tally_turned_{number}", columns, join)
+        self._whiten(number, rows, codes, patterns)
         lengths = []
-        for k in range(n_classes):
+        for k in range(self.n_classes):
             g = k if len(complete.inverse) > 1 else 0
-            deviations = [f"(a.y{number}_{g}_{j} - a.z{number}_h{k}_{j})" for j in range(d)]
+            deviations = [f"(a.y{number}_{g}_{j} - a.z{number}_h{k}_{j})" for j in range(len(rows.cells))]
             squares = balanced([f"{deviation} * {deviation}" for deviation in deviations])
             lengths.append(f"a.z{number}_s{k} * {squares} AS q{number}_{k}")
         self._step(f"tally_lengths_{number}", lengths)
@@ -234,6 +216,31 @@ class Select:
             length = f"q{number}_{k}"
             log_ratio = self.arithmetic.log1p(length, float(complete.power.max())) if rows.bent else length
             part.append(f"z{number}_c{k} - z{number}_p{k} * {log_ratio}")
+
+    def _whiten(self, number: int, rows: RowDensity, codes: list[int], patterns: list[PatternScore]) -> None:
+        """Join the parameters of each row's pattern of missing cells, and multiply deviations by the inverse root."""
+        classes = range(self.n_classes)
+        cells = [f"a.x{self.number_of[cell]}" for cell in rows.cells]
+        nonzero = np.argwhere(np.any([pattern.inverse != 0 for pattern in patterns], axis=0))
+        entry_names = [f"a{g}_{j}_{i}" for g, j, i in nonzero.tolist()]
+        parameter_names = [f"h{k}_{j}" for k in classes for j in range(len(cells))]
+        parameter_names += [f"{parameter}{k}" for parameter in ("s", "p", "c") for k in classes]
+        numbers = (
+            np.concatenate([p.inverse[tuple(nonzero.T)], p.shift.ravel(), p.scale, p.power, p.log_norm]).tolist()
+            for p in patterns
+        )
+        self._values(
+            f"tally_rows_{number}", [*entry_names, *parameter_names], zip(map(str, codes), numbers, strict=True)
+        )
+        centers = map(self.real, patterns[-1].center)
+        deviations = [f"COALESCE({x} - {center}, 0e0)" for x, center in zip(cells, centers, strict=True)]
+        products: dict[str, list[str]] = {}
+        for name, (g, j, i) in zip(entry_names, nonzero.tolist(), strict=True):
+            products.setdefault(f"y{number}_{g}_{j}", []).append(f"b.{name} * {deviations[i]}")
+        columns = [f"{balanced(parts)} AS {name}" for name, parts in products.items()]
+        columns += [f"b.{name} AS z{number}_{name}" for name in parameter_names]
+        join = f"\n  LEFT JOIN tally_rows_{number} AS b ON b.level = {_pattern_of(cells)}"
+        self._step(f"tally_turned_{number}", columns, join)
 
     def _normalize(self) -> None:
         """Add the steps from scores to normalized probabilities; rows impossible in all classes get the class prior."""
@@ -250,30 +257,23 @@ class Select:
         is_impossible = f"a.best < {self.real(IMPOSSIBLE / 1e5)}"
         prior = scores.log_prior - scores.log_prior.max()
         scaled = f"{self.real(calibration.sharpness)} * " if calibration.sharpness != 1 else ""
-        differences = [
-            f"CASE WHEN {is_impossible} THEN {self.real(prior[k])} ELSE a.s{k} - a.best END" for k in classes
-        ]
-        self._step("tally_gaps", [f"{scaled}({difference}) AS d{k}" for k, difference in enumerate(differences)])
-        probabilities = [
-            f"WHEN a.d{k} > {self.real(SMALLEST_EXPONENT)} THEN EXP(a.d{k}) WHEN a.d{k} IS NOT NULL THEN 0e0"
-            for k in classes
-        ]
-        self._step("tally_weighed", [f"CASE {probability} END AS e{k}" for k, probability in enumerate(probabilities)])
-        weight = "e"
+        difference = f"{scaled}(CASE WHEN {is_impossible} THEN {{prior}} ELSE a.s{{k}} - a.best END) AS d{{k}}"
+        self._step("tally_gaps", [difference.format(prior=self.real(prior[k]), k=k) for k in classes])
+        smallest = self.real(SMALLEST_EXPONENT)
+        weight = f"CASE WHEN a.d{{0}} > {smallest} THEN EXP(a.d{{0}}) WHEN a.d{{0}} IS NOT NULL THEN 0e0 END AS e{{0}}"
+        self._step("tally_weighed", list(map(weight.format, classes)))
         if calibration.steps:
             self._calibrate(calibration.steps)
-            weight = "f"
-        self._step("tally_summed", [f"{balanced([f'a.{weight}{k}' for k in classes])} AS total"])
-        probabilities = [f"a.{weight}{k} / a.total" for k in classes]
+        weights = list(map(("a.f{}" if calibration.steps else "a.e{}").format, classes))
+        self._step("tally_summed", [f"{balanced(weights)} AS total"])
+        probabilities = [f"{weight} / a.total" for weight in weights]
         if calibration.contamination:
-            base = (calibration.contamination * calibration.base_rates).tolist()
-            probabilities = [
-                f"{self.real(1 - calibration.contamination)} * ({p}) + {self.real(base[k])}"
-                for k, p in enumerate(probabilities)
-            ]
+            kept = self.real(1 - calibration.contamination)
+            base_rates = map(self.real, calibration.contamination * calibration.base_rates)
+            probabilities = [f"{kept} * ({p}) + {base}" for p, base in zip(probabilities, base_rates, strict=True)]
         self._step("tally_shared", [f"{probability} AS p{k}" for k, probability in enumerate(probabilities)])
         if calibration.reorders:
-            self._step("tally_ordered", [f"{self._greatest([f'a.p{k}' for k in classes])} AS top"])
+            self._step("tally_ordered", [f"{self._greatest(list(map('a.p{}'.format, classes)))} AS top"])
 
     def _calibrate(self, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
         """Calibrate the probability of every class against the others, by linear interpolation at its log-odds."""
@@ -323,3 +323,8 @@ class Select:
             modifier = "" if text.startswith("VALUES") else dialect.materialized
             steps.append(f"{name} AS {modifier}(\n  {text}\n)")
         return "WITH " + ",\n".join(steps) + f"\nSELECT\n  {columns}\nFROM {self.steps[-1][0]}\n"
+
+
+def _pattern_of(cells: Sequence[str]) -> str:
+    """Return the bit mask of the cells that are not missing."""
+    return balanced([f"CASE WHEN {cell} IS NULL THEN 0 ELSE {2**i} END" for i, cell in enumerate(cells)])

@@ -103,32 +103,32 @@ class Query(Source):
         if not columns:
             return self, [], pa.schema([])
         names = list(map(str, columns))
-        dialect = self.dialect
-        own_types: dict[str, str] = {}
-        with dialect.snapshot():
-            if to is not None and isinstance(dialect, type(to)):
-                own_types = to.known_types(dialect.types(self.table))
-                native_columns = to.native([self._declared.field(name) for name in names], own_types)
-                as_text = [name for name in names if name in own_types and name not in native_columns]
-            else:
-                as_text = dialect.without_arrow_type(self.table, self._declared, names)
+        own_types, as_text = self._written_types(names, to)
         prefix = "kept"
-        source = self
         while any(name.lower().startswith(prefix) for name in self.names):
             prefix += "_"
         text_columns = {name: f"{prefix} {position}" for position, name in enumerate(as_text)}
+        source = self
         if text_columns:
-            quoted = {name: dialect.quote(name) for name in self.names}
-            casts = {other: f"CAST({quoted[name]} AS {dialect.label})" for name, other in text_columns.items()}
+            quoted = {name: self.dialect.quote(name) for name in self.names}
+            casts = {other: f"CAST({quoted[name]} AS {self.dialect.label})" for name, other in text_columns.items()}
             source = self.selecting(quoted | casts)
         source = source.exact([name for name in names if name not in text_columns])
-        fields = [
-            pa.field(name, pa.string() if name in text_columns else source.schema.field(name).type).with_metadata(
-                {dialect.own_type: own_types[name]} if name in own_types else None
-            )
-            for name in names
-        ]
+        fields = []
+        for name in names:
+            kind = pa.string() if name in text_columns else source.schema.field(name).type
+            metadata = {self.dialect.own_type: own_types[name]} if name in own_types else None
+            fields.append(pa.field(name, kind, metadata=metadata))
         return source, [text_columns.get(name, name) for name in names], pa.schema(fields)
+
+    def _written_types(self, names: list[str], to: Dialect | None) -> tuple[dict[str, str], list[str]]:
+        """Return the types of the database that a table written to `to` has, and the columns to be read as text."""
+        with self.dialect.snapshot():
+            if to is None or not isinstance(self.dialect, type(to)):
+                return {}, self.dialect.without_arrow_type(self.table, self._declared, names)
+            own_types = to.known_types(self.dialect.types(self.table))
+            native = to.native([self._declared.field(name) for name in names], own_types)
+            return own_types, [name for name in names if name in own_types and name not in native]
 
     def first_batch(self) -> pa.Table:
         """Return the first rows."""
@@ -338,36 +338,22 @@ class Query(Source):
         given = [self.written(name) for name in factor.given]
         counted = "COUNT(*)" if weight is None else f"SUM({dialect.number(dialect.quote(weight))})"
         expressions = self._grouping(dict.fromkeys(factor.columns, factor.family))
-        parts: list[tuple[int, list[tuple[Any, ...]]]] = []
+        counts: list[tuple[Name, list[tuple[Any, ...]]]] = []
         for start in range(0, len(expressions), TOGETHER):
             for position, rows in self._grouped(given, expressions[start : start + TOGETHER], counted):
-                parts.append((start + position, rows))
-        n_rows = sum(len(rows) for _, rows in parts)
-        columns: dict[Name, Any] = {}
-        for axis, name in enumerate(factor.given):
-            columns[name] = _values_of([row[axis] for _, rows in parts for row in rows])
-        first = 0
-        is_padding = {}
-        for position, rows in parts:
-            name = factor.columns[position]
-            values = _values_of([row[len(given)] for row in rows])
-            if sql_group_expression(factor.family, SqlColumn(0)) is not None:
-                codes = values.to_numpy(zero_copy_only=False).astype(float)
-                is_known = ~np.isnan(codes)
-                codes[is_known] = sql_group_value(factor.family, codes[is_known])
-                values = pa.array(codes, from_pandas=True)
-            padding = pa.nulls(first, values.type), pa.nulls(n_rows - first - len(values), values.type)
-            columns[name] = pa.concat_arrays([padding[0], values, padding[1]])
-            is_padding[name] = ~((first <= np.arange(n_rows)) & (np.arange(n_rows) < first + len(values)))
-            first += len(values)
-        weights = np.array([row[-1] or 0 for _, rows in parts for row in rows], dtype=float)
-        table = open_table(
-            pa.table({str(k): v for k, v in enumerate(columns.values())}).rename_columns(
-                [str(name) for name in columns]
-            )
-        )
-        table.invalid_cells = is_padding  # padding is not counted as missing by indicators
-        return table, weights
+                counts.append((factor.columns[start + position], rows))
+        all_rows = [row for _, rows in counts for row in rows]
+        columns = {str(name): _values_of([row[axis] for row in all_rows]) for axis, name in enumerate(factor.given)}
+        owner = np.repeat(np.arange(len(counts)), [len(rows) for _, rows in counts])
+        is_padding = {}  # it is not counted as missing by indicators
+        for number, (name, rows) in enumerate(counts):
+            is_padding[name] = owner != number
+            values = _grouped_values(factor.family, _values_of([row[len(given)] for row in rows]))
+            indices = np.where(is_padding[name], 0, np.cumsum(~is_padding[name]) - 1)
+            columns[str(name)] = values.take(pa.array(indices, mask=is_padding[name]))
+        table = open_table(pa.table(columns))
+        table.invalid_cells = is_padding
+        return table, np.array([row[-1] or 0 for row in all_rows], dtype=float)
 
     def _grouped(
         self, given: list[str], columns: list[str], counted: str
@@ -415,6 +401,18 @@ class Query(Source):
 def as_rows(dialect: Dialect, query: str) -> str:
     """Return a query in the form in which it follows FROM."""
     return f"({query.strip().rstrip(';')}\n) AS {dialect.quote('rows of it')}"
+
+
+def _grouped_values(family: Family, values: pa.Array) -> pa.Array:
+    """Return the values by which a family groups a column: those that stand for its bins, or the values themselves."""
+    import pyarrow as pa
+
+    if sql_group_expression(family, SqlColumn(0)) is None:
+        return values
+    codes = values.to_numpy(zero_copy_only=False).astype(float)
+    is_known = ~np.isnan(codes)
+    codes[is_known] = sql_group_value(family, codes[is_known])
+    return pa.array(codes, from_pandas=True)
 
 
 def _values_of(values: list[Any]) -> Any:
