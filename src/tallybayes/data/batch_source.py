@@ -148,6 +148,7 @@ def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:
 
 
 def _as_arrow(part: object, number: int) -> pa.Table:
+    """Convert a batch to an Arrow table; raise DataError if it is not a table."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -248,6 +249,7 @@ class View(Source):
             yield table
 
     def _typed(self, table: pa.Table) -> pa.Table:
+        """Convert columns to their types, and null values to missing ones."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

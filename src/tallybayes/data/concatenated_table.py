@@ -52,6 +52,7 @@ class ConcatenatedTable(Table):
 
 
 def _open(arrays: Sequence[Any]) -> Table:
+    """Return the table of concatenated arrays."""
     joined = join_arrays(arrays)
     assert isinstance(joined, Joined)
     return open_table(joined.array)

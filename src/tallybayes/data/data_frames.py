@@ -66,10 +66,12 @@ def as_frame(
 
 
 def _names(frame: pd.DataFrame) -> list[Name]:
+    """Return the column names of a data frame."""
     return list(frame.column_names) if hasattr(frame, "column_names") else list(frame.columns)
 
 
 def _arrow(column: npt.ArrayLike) -> Any:
+    """Convert an array to an Arrow array."""
     import pyarrow as pa
 
     return pa.array(np.asarray(column).tolist() if np.asarray(column).dtype.kind in "OU" else np.asarray(column))

@@ -238,6 +238,7 @@ def _encode_by_type(array: pa.Array, name: str, ordered: bool) -> tuple[np.ndarr
 
 
 def _to_arrow(values: Column, name: str) -> Any:
+    """Convert values to an Arrow array; raise LabelError if they are of several kinds."""
     import pyarrow as pa
 
     try:
@@ -270,4 +271,5 @@ def _relabel(codes: np.ndarray, levels: list[Any], name: str, ordered: bool) -> 
 
 
 def _plain(level: object) -> Any:
+    """Return integer-valued floats as integers, and other values unchanged."""
     return int(level) if isinstance(level, float) and level.is_integer() else level

@@ -64,6 +64,7 @@ class Reservoir:
             self._shrink()
 
     def _shrink(self) -> None:
+        """Remove rows until at most `most` are left."""
         keys = np.concatenate(self._keys)
         if len(keys) <= self.most:
             return

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes import __version__
 from tallybayes.errors import ExportError
-from tallybayes.export.onnx_arithmetic import OnnxGraph
+from tallybayes.export.onnx_arithmetic import OnnxGraph, Tensor, column_log_prob, log_rising
 from tallybayes.export.output_names import free_names
 from tallybayes.export.portable_scorer import (
     IMPOSSIBLE,
@@ -26,6 +26,8 @@ from tallybayes.families._shared.sql_aggregates import BinIndex, Log
 
 if TYPE_CHECKING:
     import onnx
+
+    from tallybayes.tally.factor import Name
 
 _OPSET = 17  # versions for runtimes since 2022
 _LABEL_OPSET = 3
@@ -62,28 +64,43 @@ class _Model(OnnxGraph):
         super().__init__()
         self.scores = scores
         self.array = array
-        self.parts: list[str] = []  # terms of the score, (n, classes)
-        self.no_result: list[str] = []  # NaN where a row has no result, else 0, (n, columns)
-        self.codes: dict[Cell, tuple[str, int]] = {}  # codes of categorical cells, and the code of unseen levels
+        self.parts: list[Tensor] = []  # terms of the score, (n, classes)
+        self.no_result: list[Tensor] = []  # NaN where a row has no result, else 0, (n, columns)
+        self.codes: dict[Cell, tuple[Tensor, int]] = {}  # codes of categorical cells, and the code of unseen levels
 
     def proto(self) -> onnx.ModelProto:
         """Return the ONNX model."""
+        from onnx import helper
+
+        inputs = self._inputs()
+        self._add_terms()
+        outputs = self._normalized(free_names(["label", "probabilities"], [value_info.name for value_info in inputs]))
+        graph = helper.make_graph(self.nodes, "tallybayes", inputs, outputs, self.constants)
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _LABEL_OPSET)]
+        metadata = {"producer_name": "tallybayes", "producer_version": __version__}
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_FORMAT, **metadata)
+
+    def _inputs(self) -> list[Any]:
+        """Return the descriptions of the inputs: one array, or one vector for every column."""
         from onnx import TensorProto, helper
 
-        cells = self.scores.cells
-        scores = self.scores
-        kinds = {look.cell: look.levels for look in scores.lookups if look.cell.reading is None}
-        if scores.pairs is not None:
-            pair_levels = zip(scores.pairs.cells, scores.pairs.levels, strict=True)
-            kinds |= {cell: levels for cell, levels in pair_levels if cell.reading is None}
-        inputs = []
-        for name in dict.fromkeys(cell.column for cell in cells):
-            levels = next((kinds[cell] for cell in cells if cell.column == name and cell in kinds), None)
-            strings = levels is not None and (not levels or isinstance(levels[0], str))
-            kind = TensorProto.DOUBLE if levels is None else TensorProto.STRING if strings else TensorProto.INT64
-            inputs.append(helper.make_tensor_value_info(str(name), kind, ["rows"]))
         if self.array:
-            inputs = [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["rows", None])]
+            return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["rows", None])]
+        levels = {lookup.cell: lookup.levels for lookup in self.scores.lookups}
+        if self.scores.pairs is not None:
+            levels |= dict(zip(self.scores.pairs.cells, self.scores.pairs.levels, strict=True))
+        kinds: dict[Name, int] = {}
+        for cell in self.scores.cells:
+            kind = TensorProto.DOUBLE
+            if cell.reading is None and cell in levels:
+                kind = TensorProto.STRING if _are_strings(levels[cell]) else TensorProto.INT64
+            if kinds.get(cell.column, TensorProto.DOUBLE) == TensorProto.DOUBLE:
+                kinds[cell.column] = kind
+        return [helper.make_tensor_value_info(str(name), kind, ["rows"]) for name, kind in kinds.items()]
+
+    def _add_terms(self) -> None:
+        """Add all terms of the score."""
+        scores = self.scores
         for lookup in scores.lookups:
             self._look_up(lookup)
         groups: dict[Any, list[Term]] = {}
@@ -94,8 +111,7 @@ class _Model(OnnxGraph):
             self._add(terms)
         for total in scores.totals:
             x, _ = self._numbers(total.cells)
-            rising = self.rising(self.axis(self.over(x, 1, keep=True), 2), total.start[None])
-            self.parts.append(self.apply("Neg", self.over(rising, 1)))
+            self.parts.append(-log_rising(x.sum(1, keep=True).expand(2), total.start[None]).sum(1))
         for rows in scores.rows:
             if rows.cells:
                 self._add_density(rows)
@@ -103,253 +119,209 @@ class _Model(OnnxGraph):
             self._average(scores.pairs)
         elif scores.pairs is not None:
             self._pass_messages(scores.pairs)
-        outputs = self._normalized(free_names(["label", "probabilities"], [value_info.name for value_info in inputs]))
-        graph = helper.make_graph(self.nodes, "tallybayes", inputs, outputs, self.constants)
-        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _LABEL_OPSET)]
-        metadata = {"producer_name": "tallybayes", "producer_version": __version__}
-        return helper.make_model(graph, opset_imports=opsets, ir_version=_FORMAT, **metadata)
 
-    # ---- What is read ----------------------------------------------------------------------------------------------
+    # ---- Inputs ----------------------------------------------------------------------------------------------------
 
-    def _columns(self, cells: Sequence[Cell]) -> str:
+    def _columns(self, cells: Sequence[Cell]) -> Tensor:
         """Return numeric columns as they are, of shape (n, columns)."""
         if self.array:
-            return self.apply("Gather", "X", np.array([cell.column for cell in cells], dtype=np.int64), axis=1)
-        columns = [self.axis(str(cell.column), 1) for cell in cells]
-        return self.apply("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+            return self.gather(self.input("X"), [int(cell.column) for cell in cells], axis=1)
+        return self.concatenated([self.input(cell.column).expand(1) for cell in cells])
 
-    def _numbers(self, cells: Sequence[Cell]) -> tuple[str, str]:
+    def _numbers(self, cells: Sequence[Cell]) -> tuple[Tensor, Tensor]:
         """Return transformed numbers of one kind, of shape (n, columns), and a mask of missing and invalid ones."""
         raw = self._columns(cells)
-        zero = np.array(0.0)
-        is_infinite = self.apply("IsInf", raw)
-        self.no_result.append(self.apply("Where", is_infinite, np.array(np.nan), zero))
-        missing = self.apply("IsNaN", raw)
+        self.no_result.append(self.where(self.apply("IsInf", raw), np.nan, 0.0))
         reading = cells[0].reading
         support = cells[0].support
-        is_valid = None
         if isinstance(reading, Log):
-            is_valid = self.apply("Greater", raw, zero)
+            missing = ~(raw > 0.0)  # NaN is invalid, too
         elif support == "binary":
-            is_valid = self.apply("Or", self.apply("Equal", raw, zero), self.apply("Equal", raw, np.array(1.0)))
+            missing = ~(raw.equals(0.0) | raw.equals(1.0))
+        elif support == "count":
+            missing = ~((raw >= 0.0) & raw.equals(self.apply("Floor", raw)))
         elif support is not None:
-            is_valid = self.apply("GreaterOrEqual", raw, zero)
-        if support == "count" and is_valid is not None:
-            is_valid = self.apply("And", is_valid, self.apply("Equal", raw, self.apply("Floor", raw)))
-        if is_valid is not None:
-            missing = self.apply("Not", is_valid)  # NaN does not fit, either
-        x = self.apply("Where", missing, np.array(1.0 if isinstance(reading, Log) else 0.0), raw)
+            missing = ~(raw >= 0.0)
+        else:
+            missing = self.apply("IsNaN", raw)
         if support == "nonnegative":
-            self.no_result.append(self.apply("Where", missing, np.array(np.nan), zero))
+            self.no_result.append(self.where(missing, np.nan, 0.0))
         if isinstance(reading, Log):
-            return self.apply("Log", x), missing
-        return self.apply("Clip", x, np.array(-LARGEST), np.array(LARGEST)), missing
+            return self.where(missing, 1.0, raw).log(), missing
+        return self.where(missing, 0.0, raw).clip(-LARGEST, LARGEST), missing
 
     def _look_up(self, lookup: Lookup) -> None:
         """Add the log probabilities of levels, from a table that ends in those of unseen levels and missing cells."""
         n_levels = len(lookup.levels)
-        cell = lookup.cell
         unseen = np.zeros(lookup.table.shape[1]) if lookup.unseen is None else lookup.unseen
         table = np.concatenate([lookup.table, unseen[None], np.zeros((1, len(unseen)))])
-        if cell.reading is None:
-            keys: list[Any] = list(lookup.levels)
-            strings = not keys or isinstance(keys[0], str)
-            missing_value: Any = "" if strings else MISSING
-            is_distinct = lookup.unseen is not None or any(
-                term.is_indicator and term.cell == cell for term in self.scores.terms
-            )
-            if missing_value in keys and is_distinct:  # otherwise unseen levels and missing cells add the same
-                raise ExportError(
-                    f"column {cell.column!r} has the level {missing_value!r}, which represents a missing cell in ONNX; "
-                    "expected other levels.\n    Rename the level, for example to 'empty', and fit the model again."
-                )
-            positions = list(range(n_levels))
-            if missing_value not in keys:
-                keys = [*keys, missing_value]
-                positions = [*positions, n_levels + 1]
-            code = self._encoded(str(cell.column), keys, positions, n_levels)
-            self.codes[cell] = code, n_levels
+        if lookup.cell.reading is None:
+            code = self._category_codes(lookup)
+            self.codes[lookup.cell] = code, n_levels
         else:
-            x, missing = (self.apply("Squeeze", part, np.array([1])) for part in self._numbers([cell]))
-            if isinstance(cell.reading, BinIndex):
-                code = self._bins(x, cell.reading)
+            x, missing = self._vector(lookup.cell)
+            if isinstance(lookup.cell.reading, BinIndex):
+                code = self._bins(x, lookup.cell.reading)
             else:  # small integers are codes
-                code = self.apply("Cast", self.apply("Clip", x, np.array(-1.0), np.array(float(n_levels))), to=7)
-                is_integer = self.apply("Equal", x, self.apply("Cast", code, to=11))
-                low = np.array(0, dtype=np.int64)
-                high = np.array(n_levels, dtype=np.int64)
-                is_in_range = self.apply("And", self.apply("GreaterOrEqual", code, low), self.apply("Less", code, high))
-                missing = self.apply("Or", missing, self.apply("Not", self.apply("And", is_integer, is_in_range)))
-            code = self.apply("Where", missing, np.array(n_levels + 1, dtype=np.int64), code)
-        self.parts.append(self.apply("Gather", table, code, axis=0))
+                code = x.clip(-1.0, float(n_levels)).as_int()
+                missing = missing | ~(x.equals(code.as_float()) & (code >= 0) & (code < n_levels))
+            code = self.where(missing, n_levels + 1, code)
+        self.parts.append(self.gather(table, code))
 
-    def _encoded(self, name: str, keys: Sequence[Any], positions: Sequence[int], default: int) -> str:
+    def _category_codes(self, lookup: Lookup) -> Tensor:
+        """Return the codes of a categorical column; n levels if unseen, n + 1 if missing."""
+        n_levels = len(lookup.levels)
+        missing_value: Any = "" if _are_strings(lookup.levels) else MISSING
+        if missing_value not in lookup.levels:
+            keys = [*lookup.levels, missing_value]
+            return self._encoded(lookup.cell, keys, [*range(n_levels), n_levels + 1], n_levels)
+        # Otherwise unseen levels and missing cells must add the same.
+        if lookup.unseen is not None or any(t.is_indicator and t.cell == lookup.cell for t in self.scores.terms):
+            raise ExportError(
+                f"column {lookup.cell.column!r} has the level {missing_value!r}, which represents a missing cell in "
+                "ONNX; expected other levels.\n    Rename the level, for example to 'empty', and fit the model again."
+            )
+        return self._encoded(lookup.cell, lookup.levels, range(n_levels), n_levels)
+
+    def _encoded(self, source: Cell | Tensor, keys: Sequence[Any], codes: Sequence[int], default: int) -> Tensor:
         """Return the codes of categories, of shape (n,)."""
-        strings = not keys or isinstance(keys[0], str)
-        attributes: dict[str, Any] = {"keys_strings": keys} if strings else {"keys_int64s": [int(key) for key in keys]}
-        attributes |= {"values_int64s": positions, "default_int64": default}
-        return self.apply("LabelEncoder", name, domain="ai.onnx.ml", **attributes)
+        values = self.input(source.column) if isinstance(source, Cell) else source
+        attributes: dict[str, Any] = {"values_int64s": codes, "default_int64": default}
+        attributes |= {"keys_strings": keys} if _are_strings(keys) else {"keys_int64s": list(map(int, keys))}
+        return self.apply("LabelEncoder", values, domain="ai.onnx.ml", **attributes)
 
-    def _bins(self, x: str, bin_index: BinIndex) -> str:
+    def _vector(self, cell: Cell) -> tuple[Tensor, Tensor]:
+        """Return the numbers of one column and a mask of missing ones, of shape (n,)."""
+        x, missing = self._numbers([cell])
+        return x.squeeze(1), missing.squeeze(1)
+
+    def _bins(self, x: Tensor, bin_index: BinIndex) -> Tensor:
         """Return the bins of numbers, both of shape (n,): the number of bin edges that are not larger."""
-        reached = self.apply("GreaterOrEqual", self.axis(x, 1), np.array(bin_index.cuts)[None])
-        return self.over(self.apply("Cast", reached, to=7), 1)
+        return (x.expand(1) >= np.array(bin_index.cuts)[None]).as_int().sum(1)
 
-    def _codes(self, pairs: Parents | Tree) -> list[str]:
+    # ---- Pairs of columns ------------------------------------------------------------------------------------------
+
+    def _codes(self, pairs: Parents | Tree) -> list[Tensor]:
         """Return the codes of each column, of shape (n,), numbered over all columns; −1 where missing."""
         codes = []
         offset = 0
-        missing_code = np.array(-1, dtype=np.int64)
         for cell, levels in zip(pairs.cells, pairs.levels, strict=True):
-            positions = range(offset, offset + len(levels))
-            if cell.reading is None:
-                code = self._encoded(str(cell.column), levels, positions, -1)
-            else:
-                x, missing = (self.apply("Squeeze", part, np.array([1])) for part in self._numbers([cell]))
-                assert isinstance(cell.reading, BinIndex)
-                code = self._encoded(self._bins(x, cell.reading), levels, positions, -1)
-                code = self.apply("Where", missing, missing_code, code)
-            codes.append(code)
+            numbers = range(offset, offset + len(levels))
             offset += len(levels)
+            if cell.reading is None:
+                codes.append(self._encoded(cell, levels, numbers, -1))
+                continue
+            x, missing = self._vector(cell)
+            assert isinstance(cell.reading, BinIndex)
+            codes.append(self.where(missing, -1, self._encoded(self._bins(x, cell.reading), levels, numbers, -1)))
         return codes
 
     def _pass_messages(self, tree: Tree) -> None:
         """Add the sum over a tree by message passing from the leaves; messages are (n, parent's levels, classes)."""
         codes = self._codes(tree)
         first = np.searchsorted(tree.column, np.arange(len(tree.cells)))
-        below: dict[int, list[str]] = {j: [] for j in range(-1, len(codes))}
+        below: dict[int, list[Tensor]] = {j: [] for j in range(-1, len(codes))}
         for j in tree.order[::-1]:
-            table = tree.tables[j]
-            zero = np.array(0, dtype=np.int64)
-            code = self.apply("Max", self.apply("Sub", codes[j], np.array(first[j], dtype=np.int64)), zero)
-            message = self.apply("Gather", table.swapaxes(0, 1), code, axis=0)
-            if_missing: Any = np.zeros((1, 1, 1))  # a missing leaf: its probabilities sum to 1
+            code = self.apply("Max", codes[j] - first[j], 0)
+            message = self.gather(tree.tables[j].swapaxes(0, 1), code)
+            if_missing: Tensor | np.ndarray = np.zeros((1, 1, 1))  # a missing leaf: its probabilities sum to 1
             if below[j]:
-                incoming = self.sum(below[j])
-                selected = self.apply("GatherND", incoming, self.axis(code, 1), batch_dims=1)
-                message = self.apply("Add", message, self.axis(selected, 1))
-                if_missing = self.apply("Add", self.axis(incoming, 1), table[None])
-                best = self.apply("ReduceMax", if_missing, axes=[2], keepdims=1)
-                total = self.over(self.apply("Exp", self.apply("Sub", if_missing, best)), 2)
-                if_missing = self.apply("Add", self.apply("Log", total), self.apply("Squeeze", best, np.array([2])))
-            missing = self.axis(self.axis(self.apply("Less", codes[j], zero), 1), 2)
-            below[tree.parents[j]].append(self.apply("Where", missing, if_missing, message))
-        self.parts.append(self.apply("Squeeze", self.sum(below[-1]), np.array([1])))
+                incoming = self.total(below[j])
+                message = message + self.apply("GatherND", incoming, code.expand(1), batch_dims=1).expand(1)
+                if_missing = (incoming.expand(1) + tree.tables[j][None]).log_sum_exp(2)
+            below[tree.parents[j]].append(self.where((codes[j] < 0).expand(1, 2), if_missing, message))
+        self.parts.append(self.total(below[-1]).squeeze(1))
 
     def _average(self, parents: Parents) -> None:
         """Add the average over parents: the levels of a row, and all levels of columns with missing cells."""
-        missing_code = np.array(-1, dtype=np.int64)
-        first = len(parents.column)
-        codes = [self.axis(code, 1) for code in self._codes(parents)]
-        code = self.apply("Concat", *codes, axis=1) if len(codes) > 1 else codes[0]
-        missing = self.apply("Equal", code, missing_code)
-        given = self.apply("Gather", parents.given, self.apply("Max", code, np.array(0, dtype=np.int64)), axis=1)
-        same_column = parents.column[:, None, None] == np.arange(len(codes))
-        is_excluded = self.axis(self.apply("Or", missing, same_column), 3)  # (levels, n, columns, 1)
-        added = self.over(self.apply("Where", is_excluded, np.array(0.0), given), 2)  # (levels, n, classes)
-        score = self.apply("Add", added, parents.own[:, None])
-        row_codes = self.apply("Gather", code, parents.column, axis=1)  # (n, levels)
-        parent = self.apply(
-            "Or", self.apply("Equal", row_codes, np.arange(first)[None]), self.apply("Equal", row_codes, missing_code)
-        )
-        parent = self.axis(self.apply("Transpose", parent, perm=[1, 0]), 2)
-        score = self.apply("Where", parent, score, np.array(IMPOSSIBLE))
-        best = self.apply("ReduceMax", score, axes=[0], keepdims=1)
-        total = self.over(self.apply("Exp", self.apply("Sub", score, best)), 0)
-        self.parts.append(self.apply("Add", self.apply("Log", total), self.apply("Squeeze", best, np.array([0]))))
+        codes = self.concatenated([code.expand(1) for code in self._codes(parents)])
+        given = self.gather(parents.given, self.apply("Max", codes, 0), axis=1)  # (levels, n, columns, classes)
+        same_column = parents.column[:, None, None] == np.arange(len(parents.cells))
+        is_excluded = (codes.equals(-1) | same_column).expand(3)
+        score = self.where(is_excluded, 0.0, given).sum(2) + parents.own[:, None]  # (levels, n, classes)
+        row_codes = self.gather(codes, parents.column, axis=1)  # (n, levels)
+        is_parent = row_codes.equals(np.arange(len(parents.column))[None]) | row_codes.equals(-1)
+        is_parent = self.apply("Transpose", is_parent, perm=[1, 0]).expand(2)
+        self.parts.append(self.where(is_parent, score, IMPOSSIBLE).log_sum_exp(0))
+
+    # ---- Columns ---------------------------------------------------------------------------------------------------
 
     def _add(self, terms: Sequence[Term]) -> None:
         """Add the log probabilities of columns of one kind; missing cells add 0."""
-        cells = [term.cell for term in terms]
-        if terms[0].is_indicator:
-            x, missing = self._indicators(cells)
-        else:
-            x, missing = self._numbers(cells)
-        log_prob = self.form(self.axis(x, 2), [term.form for term in terms])
-        self.parts.append(self.over(self.apply("Where", self.axis(missing, 2), np.array(0.0), log_prob), 1))
+        read = self._indicators if terms[0].is_indicator else self._numbers
+        x, missing = read([term.cell for term in terms])
+        log_prob = column_log_prob(x.expand(2), [term.form for term in terms])
+        self.parts.append(self.where(missing.expand(2), 0.0, log_prob).sum(1))
 
-    def _indicators(self, cells: Sequence[Cell]) -> tuple[str, str]:
+    def _indicators(self, cells: Sequence[Cell]) -> tuple[Tensor, Tensor]:
         """Return missing-value indicators, and a mask of unknown ones, whose cells are invalid or unseen."""
         if cells[0].reading is not None:
             is_missing = self.apply("IsNaN", self._columns(cells))
-            _, missing = self._numbers(cells)
-            is_unknown = self.apply("And", missing, self.apply("Not", is_missing))
+            is_unknown = self._numbers(cells)[1] & ~is_missing
         else:
-            missing_masks = []
-            unknown_masks = []
-            for cell in cells:
-                code, n_levels = self.codes[cell]
-                code = self.axis(code, 1)
-                missing_masks.append(self.apply("Equal", code, np.array(n_levels + 1, dtype=np.int64)))
-                unseen_code = n_levels if self.scores.unseen == "missing" else -1
-                unknown_masks.append(self.apply("Equal", code, np.array(unseen_code, dtype=np.int64)))
-            is_missing, is_unknown = (
-                self.apply("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
-                for parts in (missing_masks, unknown_masks)
-            )
-        return self.apply("Where", is_missing, np.array(0.0), np.array(1.0)), is_unknown
+            codes = self.concatenated([self.codes[cell][0].expand(1) for cell in cells])
+            n_levels = np.array([[self.codes[cell][1] for cell in cells]])
+            is_missing = codes.equals(n_levels + 1)
+            is_unknown = codes.equals(n_levels if self.scores.unseen == "missing" else np.full_like(n_levels, -1))
+        return self.where(is_missing, 0.0, 1.0), is_unknown
 
     def _add_density(self, rows: RowDensity) -> None:
         """Add the log densities of several columns, with the parameters of each row's pattern of missing cells."""
         x, missing = self._numbers(rows.cells)
         codes, patterns = rows.patterns(_PATTERNS)
         parts = [np.stack(values) for values in zip(*patterns, strict=True)]
-        is_observed = self.apply("Cast", self.apply("Not", missing), to=7)
-        bits = np.array([[1 << i for i in range(len(rows.cells))]], dtype=np.int64)
-        code = self.over(self.apply("Mul", is_observed, bits), 1)
+        pattern = ((~missing).as_int() * np.array([[1 << i for i in range(len(rows.cells))]])).sum(1)
         if len(codes) == 1:  # only complete rows have a result
-            self.no_result.append(self.apply("Where", missing, np.array(np.nan), np.array(0.0)))
-            code = self.apply("Mul", code, np.array(0, dtype=np.int64))
-        _, inverse, shift, scale, power, log_norm = (self.apply("Gather", part, code, axis=0) for part in parts)
-        deviation = self.apply("Where", missing, np.array(0.0), self.apply("Sub", x, parts[0][-1][None]))
-        product = self.apply("MatMul", inverse, self.axis(self.axis(deviation, 1), 3))  # (n, 1 or classes, d, 1)
-        deviation = self.apply("Sub", self.apply("Squeeze", product, np.array([3])), shift)
-        length = self.apply("Mul", scale, self.over(self.apply("Mul", deviation, deviation), 2))
-        log_ratio = self.log1p(length) if rows.bent else length
-        self.parts.append(self.apply("Sub", log_norm, self.apply("Mul", power, log_ratio)))
+            self.no_result.append(self.where(missing, np.nan, 0.0))
+            pattern = pattern * 0
+        _, inverse, shift, scale, power, log_norm = (self.gather(part, pattern) for part in parts)
+        deviation = self.where(missing, 0.0, x - parts[0][-1][None])
+        whitened = (inverse @ deviation.expand(1, 3)).squeeze(3) - shift  # (n, 1 or classes, d)
+        length = scale * (whitened * whitened).sum(2)
+        self.parts.append(log_norm - power * (length.log1p() if rows.bent else length))
 
-    # ---- What comes out --------------------------------------------------------------------------------------------
+    # ---- Outputs ---------------------------------------------------------------------------------------------------
 
-    def _calibrated(self, difference: str, weight: str, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    def _calibrated(self, difference: Tensor, weight: Tensor, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> Tensor:
         """Return class probabilities against the others, by linear interpolation at their log-odds: (n, classes)."""
-        others = self.apply("MatMul", weight, 1.0 - np.eye(len(steps)))
-        odds = self.apply("Sub", difference, self.apply("Log", others))
+        odds = difference - (weight @ (1.0 - np.eye(len(steps)))).log()
         columns = []
         for k, (corners, value) in enumerate(steps):
-            excess = self.apply("Sub", self.apply("Gather", odds, np.array([k]), axis=1), corners[None, :-1])
-            excess = self.apply("Min", self.apply("Max", excess, np.array(0.0)), np.diff(corners)[None])  # (n, lines)
-            slopes = (np.diff(value) / np.diff(corners))[:, None]
-            columns.append(self.apply("Add", self.apply("MatMul", excess, slopes), value[:1]))
-        return self.apply("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+            widths = np.diff(corners)
+            excess = (self.gather(odds, [k], axis=1) - corners[None, :-1]).clip(0.0, widths[None])  # (n, lines)
+            columns.append(excess @ (np.diff(value) / widths)[:, None] + value[:1])
+        return self.concatenated(columns)
 
     def _normalized(self, names: Sequence[str]) -> list[Any]:
         """Add the nodes from scores to labels and normalized probabilities; return the output descriptions."""
         from onnx import TensorProto, helper
 
-        scores = self.scores
         sharpness, contamination, base_rates, vertices = self.scores.calibration
-        prior = scores.log_prior[None]
-        no_result = [self.over(part, 1, keep=True) for part in self.no_result]
-        score = self.apply("Add", self.sum([*self.parts, *no_result]), prior)
-        best = self.apply("ReduceMax", score, axes=[1], keepdims=1)
-        score = self.apply("Where", self.apply("Less", best, np.array(IMPOSSIBLE / 1e5)), prior, score)
-        difference = self.apply("Sub", score, self.apply("ReduceMax", score, axes=[1], keepdims=1))
-        probability = self.apply("Exp", self.apply("Mul", difference, np.array(sharpness)))
+        prior = self.scores.log_prior[None]
+        no_result = [part.sum(1, keep=True) for part in self.no_result]
+        score = self.total([*self.parts, *no_result]) + prior
+        score = self.where(score.max(1) < IMPOSSIBLE / 1e5, prior, score)
+        difference = score - score.max(1)
+        probability = (difference * sharpness).exp()
         if vertices:
-            probability = self.sum([self._calibrated(difference, probability, vertices), *no_result])
-        probability = self.apply("Div", probability, self.over(probability, 1, keep=True))
+            probability = self.total([self._calibrated(difference, probability, vertices), *no_result])
+        probability = probability / probability.sum(1, keep=True)
         if contamination:
-            probability = self.apply(
-                "Add", self.apply("Mul", probability, np.array(1 - contamination)), (contamination * base_rates)[None]
-            )
-        first = self.apply("ArgMax", probability if scores.calibration.reorders else score, axis=1, keepdims=0)
-        labels = np.array(scores.classes)
+            probability = probability * (1 - contamination) + (contamination * base_rates)[None]
+        ranked = probability if self.scores.calibration.reorders else score
+        first = self.apply("ArgMax", ranked, axis=1, keepdims=0)
+        labels = np.array(self.scores.classes)
         if labels.dtype.kind == "U":
             labels = labels.astype(object)
         onnx_types = {"O": TensorProto.STRING, "i": TensorProto.INT64, "b": TensorProto.BOOL, "f": TensorProto.DOUBLE}
-        self.nodes.append(helper.make_node("Gather", [self.constant(labels), first], [names[0]], axis=0))
-        self.nodes.append(helper.make_node("Identity", [probability], [names[1]]))
+        self.nodes.append(helper.make_node("Gather", [self.constant(labels), first.name], [names[0]], axis=0))
+        self.nodes.append(helper.make_node("Identity", [probability.name], [names[1]]))
         return [
             helper.make_tensor_value_info(names[0], onnx_types[labels.dtype.kind], ["rows"]),
             helper.make_tensor_value_info(names[1], TensorProto.DOUBLE, ["rows", len(labels)]),
         ]
+
+
+def _are_strings(levels: Sequence[Any]) -> bool:
+    """Return whether levels are strings; without levels, they are read as strings."""
+    return not levels or isinstance(levels[0], str)

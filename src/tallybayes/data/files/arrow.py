@@ -108,6 +108,7 @@ class ArrowFiles(Source):
                 yield from with_location(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
 
     def _selected(self, names: Sequence[str]) -> pa.Schema:
+        """Return the schema of some columns."""
         import pyarrow as pa
 
         return pa.schema([self.schema.field(name) for name in names])
@@ -173,6 +174,7 @@ class ArrowFiles(Source):
                 as_codes = readable if len(readable) < len(as_codes) else []
 
     def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Yield batches of an Arrow IPC file or stream."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 

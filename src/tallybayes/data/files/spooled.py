@@ -57,6 +57,7 @@ def spool(data: str | IO[str] | IO[bytes]) -> Spooled:
 
 
 def _copied(stream: IO[str] | IO[bytes], name: str) -> Spooled:
+    """Copy a stream to a temporary file, and detect its format and compression."""
     folder = tempfile.mkdtemp(prefix="tally-spool-")
     try:
         path = os.path.join(folder, quote(name, safe="").replace(".", "%2E"))
@@ -74,6 +75,7 @@ def _copied(stream: IO[str] | IO[bytes], name: str) -> Spooled:
 
 
 def _format_of_text(path: str, name: str) -> str:
+    """Return "json" or "csv" by the first bytes of a text file."""
     import pyarrow as pa
 
     try:

@@ -105,6 +105,7 @@ class DuckDB(Dialect):
                 yield pa.Table.from_batches([batch])
 
     def _reader(self, query: str) -> pa.RecordBatchReader:
+        """Return an Arrow reader of the result of a query."""
         from duckdb import DuckDBPyRelation
 
         reader = getattr(DuckDBPyRelation, "to_arrow_reader", None) or DuckDBPyRelation.fetch_arrow_reader
@@ -200,6 +201,7 @@ class DuckDB(Dialect):
         self._with(cursor, rows, f"INSERT INTO {table} SELECT *")
 
     def _with(self, cursor: Cursor, rows: pa.Table, statement: str) -> None:
+        """Run a statement that reads rows of an Arrow table."""
         cursor.register("rows to be added", without_opaque(rows))
         cursor.execute(f'{statement} FROM "rows to be added"')
         cursor.unregister("rows to be added")

@@ -106,6 +106,7 @@ class Dialect:
         return self.quote(field.name)
 
     def _select(self, table: str, schema: pa.Schema, rest: str) -> str:
+        """Return the query that reads the columns of a schema."""
         return f"SELECT {', '.join(map(self.select, schema))} FROM {table} {rest}"
 
     # ---- Names of tables --------------------------------------------------------------------------------------------

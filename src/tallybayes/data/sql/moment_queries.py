@@ -89,6 +89,7 @@ def _lacks(value: object, has_missing_level: bool) -> bool:
 
 
 def _plain(value: object) -> Any:
+    """Return integer-valued floats as integers, and other values unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -190,6 +190,7 @@ class SparkFrame(Query):
         return SparkFrame(self.dialect.ask(self._selected(columns)), self.name)
 
     def _select(self, names: Sequence[str]) -> Any:
+        """Return the frame of some columns in the form in which they are read."""
         frame = self.dialect.connection
         alone = self._alone
         columns = [
@@ -253,4 +254,5 @@ def open_session(session: SparkSession, query: str) -> SparkFrame:
 
 
 def _quoted(name: str) -> str:
+    """Return a quoted identifier of Spark."""
     return "`" + name.replace("`", "``") + "`"

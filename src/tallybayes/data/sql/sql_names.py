@@ -86,6 +86,7 @@ def find_table(dialect: Dialect, name: str) -> str:
 
 
 def _quoted(dialect: Dialect, entry: Entry) -> str:
+    """Return the qualified name of a table, quoted."""
     return ".".join(dialect.quote(part) for part in entry[:3] if part is not None)
 
 
@@ -104,6 +105,7 @@ def _listed(dialect: Dialect, name: str) -> str:
 
 
 def _order(entry: Entry) -> tuple[bool, int]:
+    """Return the sort key of tables: those in the search path first, by rank."""
     return entry.rank is None, entry.rank or 0
 
 

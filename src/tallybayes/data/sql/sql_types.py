@@ -171,6 +171,7 @@ def as_arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, source: str, *,
 
 
 def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> Any:
+    """Convert values of a column to an Arrow array."""
     import pyarrow as pa
 
     kind = field.type.storage_type if is_opaque(field.type) else field.type
@@ -205,6 +206,7 @@ def _date(text: str) -> datetime | str:
 
 
 def _number(value: object, exact: bool) -> Any:
+    """Return a decimal as a float or, if exact, as it is, with NaN as None; other values unchanged."""
     if not isinstance(value, decimal.Decimal):
         return value
     if exact:
@@ -237,6 +239,7 @@ def postgresql_cells(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _cells(column: pa.ChunkedArray, convert: Callable[[Any], Any] | None) -> list[Any]:
+    """Return the cells of an Arrow column, converted."""
     storage = column.cast(column.type.storage_type) if is_opaque(column.type) else column
     cells: list[Any] = storage.to_pylist()
     return cells if convert is None else [convert(value) for value in cells]
