@@ -22,13 +22,11 @@ from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
 from tallybayes.models.hmm.hmm_parameters import (
     HMMParameters,
     effective_unseen,
-    log_probabilities,
     read_prior,
     unseen_mass,
     with_unseen_level,
     with_unseen_level_normalized,
 )
-from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inspection.information_criteria import priors_by_column
@@ -230,13 +228,6 @@ class EstimatedHMM:
     @cached_property
     def parameters(self) -> HMMParameters:
         """The parameters as the kernels take them."""
-        parts = dict(zip(self.parts, self._expand_to_states(self.fitted.checked_scorers), strict=False))
-        transition = log_probabilities(parts["transition"].point)
-        first = parts["start"].point if "start" in parts else stationary_distribution(np.exp(transition))
-        end = log_probabilities(parts["end"].point)[:, 0] if self.topology.ends else None
-        mixed = None
-        if self.topology.components is not None:
-            mixed = ComponentWeights.made(self.topology.components, log_probabilities(parts["component"].point))
         scored = self.scored
         unseen = self.meaning_of_unseen
         if unseen in ("new", "smooth"):
@@ -246,7 +237,8 @@ class EstimatedHMM:
                 for scorer, statistics in zip(scored, self._state_statistics, strict=True)
             ]
             unseen = "smooth"  # row scorers code an unseen level as the last one
-        return HMMParameters(log_probabilities(first), transition, end, scored, self.domains, unseen, mixed)
+        parts = dict(zip(self.parts, self._expand_to_states(self.fitted.checked_scorers), strict=False))
+        return HMMParameters.from_parts(self.topology, parts, scored, self.domains, unseen, uniform=False)
 
     @cached_property
     def checked_parameters(self) -> HMMParameters:

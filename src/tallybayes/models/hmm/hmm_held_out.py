@@ -12,7 +12,7 @@ from tallybayes.estimation.resampling.held_out import HoldOut, Split
 from tallybayes.kernels import hmm as kernels
 from tallybayes.models.hmm.fitting.hmm_fit import count_more
 from tallybayes.models.hmm.fitting.training_sequences import open_labeled, read_states
-from tallybayes.models.hmm.inference.decoding import run_kernel
+from tallybayes.models.hmm.inference.decoding import run_kernel, viterbi_path
 from tallybayes.models.hmm.query_sequences import read_steps
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.tally import Tally
@@ -95,8 +95,7 @@ def predict_sequences(model: HiddenMarkovModel, sequences: Sequences) -> Sequenc
     parameters = model._estimated_hmm.checked_parameters
     n_states = len(parameters.start)
     smoothed, log_likelihood = run_kernel(parameters, kernels.posterior, sequences)
-    paths, _ = run_kernel(parameters, kernels.viterbi, sequences)
-    path = np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
+    path = viterbi_path(parameters, sequences)
     proba = np.concatenate([np.zeros((0, n_states)), *smoothed])
     proba[~(proba.sum(axis=1) > 0)] = 1 / max(n_states, 1)
     with np.errstate(divide="ignore"):

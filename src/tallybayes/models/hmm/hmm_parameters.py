@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,9 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.families.prior_rules import is_pseudo_count
 from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels.hmm_arguments import Emission
+from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights
+from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
@@ -63,6 +65,38 @@ class HMMParameters(NamedTuple):
     domains: list[list[Domain]]
     unseen: str
     mixed: ComponentWeights | None = None
+
+    @classmethod
+    def from_parts(
+        cls,
+        topology: Topology,
+        parts: Mapping[str, FactorScorer],
+        scored: list[FactorScorer],
+        domains: list[list[Domain]],
+        unseen: str,
+        *,
+        uniform: bool,
+    ) -> HMMParameters:
+        """Return the parameters, given the scorers of initial states, transitions, ends and components by name.
+
+        Parameters
+        ----------
+        uniform : bool
+            Whether a state without data has uniform transitions and components; otherwise they are 0.
+        """
+        n = len(topology.states)
+        transition = log_probabilities(parts["transition"].point, topology.uniform_transitions if uniform else 0.0)
+        if topology.stationary:
+            start = log_probabilities(stationary_distribution(np.exp(transition)))
+        else:
+            start = log_probabilities(parts["start"].point, 1 / n if uniform else 0.0)
+        end = log_probabilities(parts["end"].point)[:, 0] if topology.ends else None
+        mixed = None
+        if topology.components is not None:
+            default = 1 / topology.components.most if uniform else 0.0
+            weights = log_probabilities(parts["component"].point, default)
+            mixed = ComponentWeights.made(topology.components, weights)
+        return cls(start, transition, end, scored, domains, unseen, mixed)
 
     def emission(self, table: Table) -> Emission:
         """Return log p(step | state), (steps, states).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +25,16 @@ from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.factor_names import state_schema
 from tallybayes.models.hmm.fitting import hmm_init
-from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution, stationary_mle
+from tallybayes.models.hmm.fitting.stationary_mle import stationary_mle
 from tallybayes.models.hmm.fitting.training_sequences import TrainingSequences
 from tallybayes.models.hmm.hmm_criteria import entropy_of_states
 from tallybayes.models.hmm.hmm_parameters import (
     HMMParameters,
     blocks_of_sequences,
     is_coded,
-    log_probabilities,
     read_prior,
 )
-from tallybayes.models.hmm.mixture_emissions import ComponentWeights, component_domain
+from tallybayes.models.hmm.mixture_emissions import component_domain
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inputs.labels import new_names
@@ -202,30 +201,18 @@ class BaumWelch:
         for code, column in chain.from_iterable(map(undefined_parameters, emissions)):
             raise DataError.no_data(f"column {column!r} in {topology.group_name(code)}", self.model.estimate)
         # A state without data has uniform transitions and components, and never ends.
-        transition = log_probabilities(parts["transition"].parameters, topology.uniform_transitions)
-        if topology.stationary:
-            start = log_probabilities(stationary_distribution(np.exp(transition)))
-        else:
-            start = log_probabilities(parts["start"].parameters, 1 / self.n_states)
-        end = log_probabilities(parts["end"].parameters)[:, 0] if "end" in parts else None
-        mixed = None
-        if self.components is not None:
-            weights = log_probabilities(parts["component"].parameters, 1 / self.components.most)
-            mixed = ComponentWeights.made(self.components, weights)
-        return self.hmm_parameters(start, transition, end, emissions, mixed), log_prior
+        emissions = self.with_all_columns(emissions)
+        parameters = HMMParameters.from_parts(topology, parts, emissions, self.domains, "missing", uniform=True)
+        return parameters, log_prior
 
-    def hmm_parameters(
-        self,
-        start: np.ndarray,
-        transition: np.ndarray,
-        end: np.ndarray | None,
-        emissions: list[FactorScorer],
-        mixed: ComponentWeights | None,
-    ) -> HMMParameters:
-        """Return parameters over the levels and columns of the training data; constant columns have variance 1."""
-        scored = [with_constant_columns(part, like) for part, like in zip(emissions, self.counter.like, strict=True)]
-        domains = [self.counter.level_domains(number) for number in range(len(scored))]
-        return HMMParameters(start, transition, end, scored, domains, "missing", mixed)
+    @cached_property
+    def domains(self) -> list[list[Domain]]:
+        """The levels of the categorical columns of every emission."""
+        return [self.counter.level_domains(number) for number in range(len(self.emissions))]
+
+    def with_all_columns(self, emissions: list[FactorScorer]) -> list[FactorScorer]:
+        """Return emission parameters with the constant columns, of variance 1."""
+        return [with_constant_columns(part, like) for part, like in zip(emissions, self.counter.like, strict=True)]
 
     def _maximize_stationary(self, start_counts: np.ndarray, posterior: Counts | Dirichlet) -> LevelProbabilities:
         """Return the most probable transitions under start="stationary"; never worse than the previous ones.

@@ -38,7 +38,6 @@ def initial_parameters(em: BaumWelch, initial: HiddenMarkovModel) -> HMMParamete
     given = estimated.checked_parameters
     if em.topology.ends and given.end is None:
         raise DataError("initial= does not model the end of sequences, but end_state is True; expected equal values.")
-    end = given.end if em.topology.ends else None
     emissions = parameters_from_model(estimated.scored, estimated.domains, em.emissions, em.counter)
     em.topology.check_zeros(np.exp(given.start), np.exp(given.transition), "initial=", "probability")
     em.topology.check_tied(emissions, "initial=")
@@ -47,7 +46,8 @@ def initial_parameters(em: BaumWelch, initial: HiddenMarkovModel) -> HMMParamete
         em.transition = np.exp(given.transition)
         start = log_probabilities(stationary_distribution(em.transition))
     check_initial_components(em.components, estimated.topology.components)
-    parameters = em.hmm_parameters(start, given.transition, end, emissions, given.mixed)
+    end = given.end if em.topology.ends else None
+    parameters = HMMParameters(start, given.transition, end, emissions, em.domains, "missing", given.mixed)
     expected, _ = em.expect(parameters)
     if not expected[0].table.sum():
         raise DataError("initial= gives every sequence probability 0.\n    Use an initial model without zeros.")
@@ -56,7 +56,7 @@ def initial_parameters(em: BaumWelch, initial: HiddenMarkovModel) -> HMMParamete
     em.fix_priors(em.columnwise(expected))
     if em.objective.has_constant_columns:  # EM does not use them in any iteration
         emissions = em.objective.without_constant_columns(emissions)
-        parameters = em.hmm_parameters(start, given.transition, end, emissions, given.mixed)
+        parameters = parameters._replace(scored=em.with_all_columns(emissions))
         expected, _ = em.expect(parameters)
         em.fix_priors(em.columnwise(expected))
     scorers = em.topology.reduce_parameters([*_part_scorers(em, parameters), *emissions])

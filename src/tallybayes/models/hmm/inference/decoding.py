@@ -39,8 +39,7 @@ def accuracy(hmm: EstimatedHMM, sequences: Sequences, labels: Labels) -> float:
     """Return the proportion of labeled time steps whose state on the Viterbi path is the given one."""
     codes, domain = read_states(labels)
     assert codes is not None
-    paths, _ = run_kernel(hmm.checked_parameters, kernels.viterbi, sequences)
-    path = np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
+    path = viterbi_path(hmm.checked_parameters, sequences)
     truth = np.append(hmm.states.positions_of(domain.levels), -2)[codes]
     known = codes >= 0
     return float(np.mean(path[known] == truth[known]))
@@ -131,6 +130,12 @@ def run_kernel(parameters: HMMParameters, kernel: Kernel, sequences: Sequences) 
         steps += [rows[first:last] for first, last in pairwise(np.asarray(block.offsets).tolist())]
         scores.append(score)
     return steps, np.concatenate(scores)
+
+
+def viterbi_path(parameters: HMMParameters, sequences: Sequences) -> np.ndarray:
+    """Return the state indices of the Viterbi paths of all sequences; 0 for an impossible sequence."""
+    paths, _ = run_kernel(parameters, kernels.viterbi, sequences)
+    return np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
 
 
 def _run_and_warn(hmm: EstimatedHMM, kernel: Kernel, sequences: Sequences) -> tuple[list[np.ndarray], np.ndarray]:

@@ -26,21 +26,19 @@ _STATES = 24
 def forward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTable]:
     """Return the forward messages α of every sequence."""
     title = "forward, p(steps so far, state)"
-    tables = []
-    for alpha, _, log_likelihood in _messages(hmm, sequences):
-        log_scale, _ = _log_scales(alpha, log_likelihood)
-        tables.append(ForwardBackwardTable(title, hmm.state_labels, alpha, log_scale))
-    return tables
+    return [
+        ForwardBackwardTable(title, hmm.state_labels, alpha, _log_scales(alpha, log_likelihood)[0])
+        for alpha, _, log_likelihood in _messages(hmm, sequences)
+    ]
 
 
 def backward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTable]:
     """Return the backward messages β of every sequence."""
     title = "backward, p(steps to come | state)"
-    tables = []
-    for alpha, beta, log_likelihood in _messages(hmm, sequences):
-        _, log_scale = _log_scales(alpha, log_likelihood)
-        tables.append(ForwardBackwardTable(title, hmm.state_labels, beta, log_scale))
-    return tables
+    return [
+        ForwardBackwardTable(title, hmm.state_labels, beta, _log_scales(alpha, log_likelihood)[1])
+        for alpha, beta, log_likelihood in _messages(hmm, sequences)
+    ]
 
 
 def trellis(hmm: EstimatedHMM, sequences: Sequences) -> list[Trellis]:
