@@ -92,8 +92,8 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         check_complete_steps(X, "mixtures")
 
     def _family(self) -> tb.Family | None:
-        # The tied family of this package shares the covariance between states, not within a state.
         """Return the equivalent family; None if the Gaussians of a state share their covariance."""
+        # The tied family of this package shares the covariance between states, not within a state.
         return None if self.covariance_type == "tied" else FAMILIES[self.covariance_type]()
 
     def _gaussians(self) -> tuple[np.ndarray, np.ndarray]:

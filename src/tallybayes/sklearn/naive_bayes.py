@@ -443,10 +443,10 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         """Return the model with all categories from 0 on declared, so that they remain when rows are forgotten."""
         tally = model.tally_
         sizes = statistics_of(model).segments.sizes
-        gaps = [place for place, n in enumerate(n_categories) if sizes[place] < n]
-        for place in gaps:
-            tally = tally.declare(tally.factors[1].columns[place], range(int(n_categories[place])))
-        return model + self._make_model().fit_tally(tally.scale(0.0)) if gaps else model
+        incomplete = [index for index, n in enumerate(n_categories) if sizes[index] < n]
+        for index in incomplete:
+            tally = tally.declare(tally.factors[1].columns[index], range(int(n_categories[index])))
+        return model + self._make_model().fit_tally(tally.scale(0.0)) if incomplete else model
 
     def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         """Return the public attributes of the estimator for a fitted model."""

@@ -140,7 +140,7 @@ def _sequence_sources(
     model: HiddenMarkovModel, data: Rows, target: Labels | None, rng: np.random.Generator
 ) -> Iterator[ReplicationSource]:
     """Yield emissions drawn given the known states or, without them, given drawn sequences of states."""
-    sequences = open_sequences_for_query(model, data, None, None, None, silent=False)
+    sequences = open_sequences_for_query(model, data, None, None, None, allow_gaps=False)
     counted = model._estimated_hmm
     table = _check_rows(sequences.table)
     parameters = counted.checked_parameters
@@ -183,7 +183,7 @@ def _draw_components(
     states: Callable[[np.random.Generator], np.ndarray], mixed: ComponentWeights, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw the component of every time step given its state."""
-    return mixed.drawn(states(rng), rng)
+    return mixed.draw(states(rng), rng)
 
 
 def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) -> Iterator[ReplicationSource]:

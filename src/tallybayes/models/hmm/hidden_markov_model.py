@@ -741,7 +741,7 @@ class HiddenMarkovModel(Model):
         ExpectedOccupancy
             All numbers are 0 for an impossible sequence.
         """
-        sequences = self._open_query(X, lengths, sequence, order, silent=False)
+        sequences = self._open_query(X, lengths, sequence, order, allow_gaps=False)
         return state_occupancy.expected_visits(self._estimated_hmm, sequences)
 
     def online_filter(self) -> OnlineFilter:
@@ -894,10 +894,10 @@ class HiddenMarkovModel(Model):
         sequence: str | None,
         order: str | None,
         *,
-        silent: bool = True,
+        allow_gaps: bool = True,
     ) -> Sequences:
         """Return the sequences of a query; see `open_sequences_for_query`."""
-        return open_sequences_for_query(self, X, lengths, sequence, order, silent=silent)
+        return open_sequences_for_query(self, X, lengths, sequence, order, allow_gaps=allow_gaps)
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
@@ -1171,7 +1171,7 @@ class HiddenMarkovModel(Model):
         if self._fixed_parameters is None:
             topology = Topology.of(self, states)
         else:
-            components = MixtureEmissions.of(self.components, states, None, whole=False)
+            components = MixtureEmissions.of(self.components, states, None, complete=False)
             topology = Topology(states, ends=self.end_state, components=components)
         return EstimatedHMM(
             tally,

@@ -94,7 +94,7 @@ def from_tables(
     tally, fixed = tally_and_parameters(
         Factor(names["start"], (), Categorical()), first, factors, domains, state_schema(names)
     )
-    topology = Topology.of(model, domain.levels, whole=True)
+    topology = Topology.of(model, domain.levels, complete=True)
     topology.check_zeros(first, table, "the model", "probability")
     scorers = _scorers(topology, tally.factors, fixed, len(blocks))
     topology.check_tied(scorers[len(scorers) - len(blocks) :], "emission")

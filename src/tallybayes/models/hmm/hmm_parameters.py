@@ -95,7 +95,7 @@ class HMMParameters(NamedTuple):
         if topology.components is not None:
             default = 1 / topology.components.most if uniform else 0.0
             weights = log_probabilities(parts["component"].point, default)
-            mixed = ComponentWeights.made(topology.components, weights)
+            mixed = ComponentWeights.from_table(topology.components, weights)
         return cls(start, transition, end, scored, domains, unseen, mixed)
 
     def emission(self, table: Table) -> Emission:
@@ -112,7 +112,7 @@ class HMMParameters(NamedTuple):
             return self._coded
         joint = self.joint()
         mixed = self.mixed
-        return joint if mixed is None else lambda table: mixed.summed(joint(table))
+        return joint if mixed is None else lambda table: mixed.marginalize(joint(table))
 
     def joint(self) -> Callable[[Table], np.ndarray]:
         """Return a function for log p(step | state) or, with mixture emissions, log p(step, component | state)."""
@@ -127,13 +127,13 @@ class HMMParameters(NamedTuple):
 
     def component_proba(self, proba: np.ndarray) -> np.ndarray:
         """Return p(component) from p(state); p(state) itself without mixture emissions."""
-        return proba if self.mixed is None else self.mixed.split_by_component(proba)
+        return proba if self.mixed is None else self.mixed.component_proba(proba)
 
-    def emitted(self, table: Table, proba: np.ndarray) -> np.ndarray:
+    def component_posterior(self, table: Table, proba: np.ndarray) -> np.ndarray:
         """Return p(component | step) from p(state | step); p(state | step) itself without mixture emissions."""
         if self.mixed is None or not len(proba):
             return self.component_proba(proba)
-        return self.mixed.parted_by(self.joint()(table), proba)
+        return self.mixed.component_posterior(self.joint()(table), proba)
 
     def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes of a single categorical column, and log p(level | state) in their order."""

@@ -54,7 +54,7 @@ def _draw_steps(hmm: EstimatedHMM, path: np.ndarray, rng: np.random.Generator) -
     """Draw the observations of one state path, by column."""
     columns: dict[Any, Any] = {}
     mixed = hmm.checked_parameters.mixed
-    emitting = path if mixed is None else mixed.drawn(path, rng)
+    emitting = path if mixed is None else mixed.draw(path, rng)
     for scorer, domains, (factor, statistics) in zip(hmm.scored, hmm.domains, hmm.emissions, strict=True):
         family: Any = factor.family
         if family.order:  # the lags of the first time step are drawn from their distribution in the training data
@@ -84,7 +84,7 @@ def impute(hmm: EstimatedHMM, sequences: Sequences, frame: str | None) -> list[A
     parameters = hmm.checked_parameters
     smoothed, _ = run_kernel(parameters, kernels.posterior, sequences)
     proba = np.concatenate([np.zeros((0, len(hmm.states.levels))), *smoothed])
-    proba = parameters.emitted(sequences.table, proba)
+    proba = parameters.component_posterior(sequences.table, proba)
     columns: dict[Name, np.ndarray] = {}
     for scorer, domains, (_, statistics) in zip(hmm.scored, hmm.domains, hmm.emissions, strict=True):
         names = scorer.factor.columns

@@ -13,7 +13,7 @@ from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.tally.factor import Factor, Name
 
 
-def own_factors(blocks: Iterable[tuple[tuple[Name, ...], Family]], given: tuple[str, ...]) -> list[Factor]:
+def emission_factors(blocks: Iterable[tuple[tuple[Name, ...], Family]], given: tuple[str, ...]) -> list[Factor]:
     """Return one factor for every block of columns, and one for every autoregressive column."""
     factors = []
     for columns, family in blocks:

@@ -70,7 +70,7 @@ class MixtureEmissions:
 
     @classmethod
     def of(
-        cls, value: ComponentNumbers, states: Sequence[Any], tied: np.ndarray | None, *, whole: bool
+        cls, value: ComponentNumbers, states: Sequence[Any], tied: np.ndarray | None, *, complete: bool
     ) -> MixtureEmissions | None:
         """Return the components for the value of ``components=``; None without mixture emissions."""
         most = most_components(value)
@@ -78,7 +78,7 @@ class MixtureEmissions:
             return None
         if isinstance(value, Mapping):
             unknown = [state for state in value if state not in states]
-            if whole and unknown:
+            if complete and unknown:
                 raise LabelError(
                     f"components= has the unknown state {unknown[0]!r}; the states are {short_repr(list(states))}."
                 )
@@ -184,7 +184,7 @@ class ComponentWeights(NamedTuple):
     log_weight: np.ndarray
 
     @classmethod
-    def made(cls, components: MixtureEmissions, log_weights: np.ndarray) -> ComponentWeights:
+    def from_table(cls, components: MixtureEmissions, log_weights: np.ndarray) -> ComponentWeights:
         """Return the weights, given a table of log weights (states, components)."""
         return cls(components.owner, components.number, log_weights[components.exists])
 
@@ -193,7 +193,7 @@ class ComponentWeights(NamedTuple):
         """The first component of each state."""
         return np.searchsorted(self.owner, np.arange(self.owner[-1] + 1))
 
-    def summed(self, joint: np.ndarray) -> np.ndarray:
+    def marginalize(self, joint: np.ndarray) -> np.ndarray:
         """Return log p(step | state), (steps, states), from log p(step, component | state)."""
         first = self._first
         maximum = np.maximum.reduceat(joint, first, axis=1)
@@ -202,19 +202,19 @@ class ComponentWeights(NamedTuple):
             log_prob: np.ndarray = np.log(np.add.reduceat(np.exp(joint - shift[:, self.owner]), first, axis=1)) + shift
         return log_prob
 
-    def split_by_component(self, proba: np.ndarray) -> np.ndarray:
+    def component_proba(self, proba: np.ndarray) -> np.ndarray:
         """Return p(component) from p(state), for an unobserved time step: (…, components)."""
         component_proba: np.ndarray = proba[..., self.owner] * np.exp(self.log_weight)
         return component_proba
 
-    def parted_by(self, joint: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    def component_posterior(self, joint: np.ndarray, proba: np.ndarray) -> np.ndarray:
         """Return p(component | step) from p(state | step): (steps, components); 0 for an impossible step."""
-        total = self.summed(joint)[:, self.owner]
+        total = self.marginalize(joint)[:, self.owner]
         within = np.exp(joint - np.where(np.isneginf(total), 0.0, total))
         component_proba: np.ndarray = proba[:, self.owner] * within
         return component_proba
 
-    def drawn(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw a component for every time step of a state path."""
         cumulative = np.cumsum(np.exp(self.log_weight))
         first = self._first
@@ -315,7 +315,7 @@ def check_other_components(value: ComponentNumbers, tally: Tally, names: Mapping
     if column is None or not isinstance(value, Mapping):
         return
     states = tally.domains[tally.schema.domain(names["state"])].levels
-    components: Any = MixtureEmissions.of(value, states, None, whole=False)
+    components: Any = MixtureEmissions.of(value, states, None, complete=False)
     table: Any = tally[column]
     excess = np.argwhere((table.table > 0) & ~components.exists)
     if len(excess):

@@ -33,7 +33,7 @@ def open_sequences_for_query(
     sequence: str | None,
     order: str | None,
     *,
-    silent: bool = True,
+    allow_gaps: bool = True,
 ) -> Sequences:
     """Return the sequences of a query.
 
@@ -41,11 +41,11 @@ def open_sequences_for_query(
     ----------
     X, lengths, sequence, order
         As for `HiddenMarkovModel.fit`.
-    silent : bool, default True
+    allow_gaps : bool, default True
         Whether unobserved time steps (``gaps=``) are allowed. If not, they raise DataError.
     """
     sequences = open_sequences(as_rows(X, model), lengths, sequence, order, requested=True).with_gaps(model.gaps)
-    if sequences.gaps is not None and not silent:
+    if sequences.gaps is not None and not allow_gaps:
         raise DataError(
             f"column {model.gaps!r} has unobserved time steps, and this method needs every time step.\n"
             "    Insert the unobserved steps as missing values."

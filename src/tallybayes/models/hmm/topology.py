@@ -61,35 +61,35 @@ class Topology:
     components: MixtureEmissions | None = None
 
     @classmethod
-    def of(cls, model: HiddenMarkovModel, states: Sequence[Any], *, whole: bool = False) -> Topology:
+    def of(cls, model: HiddenMarkovModel, states: Sequence[Any], *, complete: bool = False) -> Topology:
         """Return the topology of a model with these states.
 
         Parameters
         ----------
         model : HiddenMarkovModel
         states : sequence of labels
-        whole : bool, default False
+        complete : bool, default False
             Whether there will be no other states. Then names of other states raise LabelError; otherwise they are
             ignored.
         """
-        allowed = read_allowed(model.allowed_transitions, states, whole)
+        allowed = read_allowed(model.allowed_transitions, states, complete)
         stationary = isinstance(model.start, str)
         starts = None
         if model.start is not None and not stationary:
             starts = np.zeros(len(states), dtype=bool)
-            starts[state_positions(model.start, states, "start", whole)] = True
-            if whole and not starts.any():
+            starts[state_positions(model.start, states, "start", complete)] = True
+            if complete and not starts.any():
                 raise DataError(f"start is {short_repr(model.start)}; expected at least one state.")
         if stationary and model.end_state:
             raise DataError(
                 "start='stationary' and end_state=True exclude each other: the stationary distribution is that of an "
                 "endless sequence."
             )
-        tied = read_tied(model.tied, states, whole)
-        components = MixtureEmissions.of(model.components, states, tied, whole=whole)
+        tied = read_tied(model.tied, states, complete)
+        components = MixtureEmissions.of(model.components, states, tied, complete=complete)
         tied = tied if components is None else components.tied_components()
         topology = cls(states, starts, allowed, tied, stationary, model.end_state, components)
-        if whole and allowed is not None:
+        if complete and allowed is not None:
             topology._check_dead_ends()
             topology.check_irreducible()
         return topology

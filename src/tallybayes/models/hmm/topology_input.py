@@ -45,11 +45,11 @@ def check_topology_parameters(model: HiddenMarkovModel) -> None:
         )
 
 
-def state_positions(names: StateNames, states: Sequence[Any], parameter: str, whole: bool) -> list[int]:
+def state_positions(names: StateNames, states: Sequence[Any], parameter: str, complete: bool) -> list[int]:
     """Return the positions of states, by name."""
     index = {state: position for position, state in enumerate(states)}
     requested = [name.item() if isinstance(name, np.generic) else name for name in _as_list(names)]
-    if whole:
+    if complete:
         for name in requested:
             _check_state(name, index, parameter)
     return [index[name] for name in requested if name in index]
@@ -66,18 +66,18 @@ def _check_state(name: Hashable, index: Mapping[Any, int], parameter: str) -> No
         raise LabelError(f"{parameter}= has the unknown state {name!r}; the states are {short_repr(list(index))}.")
 
 
-def read_tied(tied: Mapping[Any, Hashable] | None, states: Sequence[Any], whole: bool) -> np.ndarray | None:
+def read_tied(tied: Mapping[Any, Hashable] | None, states: Sequence[Any], complete: bool) -> np.ndarray | None:
     """Return the emission index of each state, numbered in order; an unnamed state is not tied."""
     if tied is None:
         return None
-    if whole:
+    if complete:
         state_positions(list(tied), states, "tied", True)
     keys: dict[Any, int] = {}
     shared = [("tied", tied[state]) if state in tied else ("own", state) for state in states]
     return np.array([keys.setdefault(key, len(keys)) for key in shared], dtype=np.intp)
 
 
-def read_allowed(allowed: AllowedTransitions, states: Sequence[Any], whole: bool) -> np.ndarray | None:
+def read_allowed(allowed: AllowedTransitions, states: Sequence[Any], complete: bool) -> np.ndarray | None:
     """Return the matrix of allowed transitions from the value of the parameter."""
     n = len(states)
     if allowed is None:
@@ -98,8 +98,8 @@ def read_allowed(allowed: AllowedTransitions, states: Sequence[Any], whole: bool
         return matrix
     out = np.zeros((n, n), dtype=bool)
     for before, after in _pairs(allowed):  # type: ignore[arg-type]
-        rows = state_positions(before, states, "allowed_transitions", whole)
-        columns = state_positions(after, states, "allowed_transitions", whole)
+        rows = state_positions(before, states, "allowed_transitions", complete)
+        columns = state_positions(after, states, "allowed_transitions", complete)
         out[np.ix_(rows, columns)] = True
     return out
 

@@ -69,7 +69,7 @@ def fit_baum_welch(
     check_size(transitions, n_states, n_states, model=name, scored=transitions.family, copies=3, hint=hint)
     known = list(data.states.levels)
     states = Domain([*known, *new_names(known, n_states - len(known))], names["state"], is_sorted=True)
-    topology = Topology.of(model, states.levels, whole=True)
+    topology = Topology.of(model, states.levels, complete=True)
     codes = np.full(int(data.sequences.offsets[-1]), -1)
     if data.codes is not None:
         codes = np.append(states.positions_of(known), -1)[data.codes].astype(np.int64)
@@ -146,8 +146,10 @@ class BaumWelch:
         self.level_codes = self._level_codes() if is_coded(self.emissions) and self.components is None else None
         # Coded emissions need no memory by state, so that all sequences are one block, unless some states are known.
         single_block = self.level_codes is not None and not self.is_clamped
-        whole = [(0, self.sequences.n_sequences)]
-        self.blocks = whole if single_block else blocks_of_sequences(self.sequences.offsets, self.counter.n_groups)
+        all_sequences = [(0, self.sequences.n_sequences)]
+        self.blocks = (
+            all_sequences if single_block else blocks_of_sequences(self.sequences.offsets, self.counter.n_groups)
+        )
 
     def _part_factors(self) -> list[Factor]:
         """Return the factors of initial states, transitions, ends and components."""
@@ -243,7 +245,7 @@ class BaumWelch:
         for first, last in self.blocks:
             steps, offsets, table = self._block(first, last)
             joint: Any = scorer(table) if self.level_codes is None else (self.level_codes[steps], log_table)
-            emission = joint if mixed is None else mixed.summed(joint)
+            emission = joint if mixed is None else mixed.marginalize(joint)
             if self.is_clamped:
                 emission = self._clamp(emission, self.codes[steps])
             weight = self.weight[first:last]
@@ -254,7 +256,7 @@ class BaumWelch:
             if isinstance(emission, tuple):  # the kernel has counted the levels
                 statistics: list[Any] = [Counts(counts.emission.T, (len(counts.emission),))]
             else:
-                proba = counts.emission if mixed is None else mixed.parted_by(joint, counts.emission)
+                proba = counts.emission if mixed is None else mixed.component_posterior(joint, counts.emission)
                 emitted, _ = self.counter.count_soft(table, proba, parameters.scored)
                 statistics = [*self.component_statistics(proba), *emitted]
             goes_on = counts.transition.sum(axis=1)

@@ -26,7 +26,7 @@ from tallybayes.models.hmm.fitting.training_sequences import (
     read_states,
     read_training_sequences,
 )
-from tallybayes.models.hmm.lagged_columns import own_factors, with_lags
+from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
 from tallybayes.models.hmm.mixture_emissions import most_components
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.sequences import Sequences, step_weights
@@ -119,7 +119,7 @@ def _needs_em(data: TrainingSequences) -> bool:
 def _fit_in_database(model: HiddenMarkovModel, steps: DatabaseSteps) -> FitResult | None:
     """Return the counts made by a database; None if it cannot count them."""
     names, columns = steps.columns_of(model)
-    emissions = own_factors(columns.blocks, (names["state"],))
+    emissions = emission_factors(columns.blocks, (names["state"],))
     model._check_prior(emissions)
     tally = steps.counted(model.end_state, names, emissions)
     if tally is None:

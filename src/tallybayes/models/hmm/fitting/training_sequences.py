@@ -11,7 +11,7 @@ from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.models.hmm.factor_names import emission_given, free_names
-from tallybayes.models.hmm.lagged_columns import own_factors, with_lags
+from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
 from tallybayes.models.hmm.mixture_emissions import most_components
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
@@ -80,7 +80,7 @@ def read_training_sequences(
         columns = columns_from_initial(columns, initial, sequences.table.columns)
     given = None if labels is None else names["state"]
     choice = read_columns(columns, table, [names["state"]], given, weight)
-    emissions = own_factors(choice.blocks, emission_given(names))
+    emissions = emission_factors(choice.blocks, emission_given(names))
     codes, states = read_states(labels)
     data = TrainingSequences(with_lags(sequences, emissions), codes, states, weight, names, emissions)
     return data, choice.dropped_columns
