@@ -10,7 +10,7 @@ from tallybayes.models.inputs.features import is_name, open_features
 from tallybayes.typing import Rows
 
 
-def column_or_values(table: Table, values: Any) -> Any:
+def column_or_values(table: Table, values: object) -> Any:
     """Return the column of a table if `values` is its name, and `values` otherwise."""
     return table.column(values) if is_name(values) else values
 

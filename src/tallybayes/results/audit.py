@@ -253,7 +253,7 @@ class Audit(PlottedResult):
         return [_name(column.column), f"{column.bits:.3f}", interval, f"{column.chance:.2g}", drifted, levels]
 
 
-def _name(column: Any) -> str:
+def _name(column: object) -> str:
     """Return the name of a column, or of several, as text; a dash for None."""
     if column is None:
         return "—"

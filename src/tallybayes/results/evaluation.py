@@ -109,7 +109,8 @@ class RowEvaluation(Result):
         return [("rows", float(self.n_rows), np.nan, np.nan), *metrics]
 
     def _frame_data(self) -> FrameData:
-        records, names = self._records(), list(self._frame_columns)
+        records = self._records()
+        names = list(self._frame_columns)
         if self.by is not None:
             names = ["group", *names]
             records = [(ALL_GROUPS, *record) for record in records]

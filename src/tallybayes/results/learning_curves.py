@@ -179,7 +179,8 @@ class LearningCurves(Result):
 
 def _mean_with_error(what: str, values: np.ndarray) -> str:
     """Return the mean of a metric over the splits as text, with its standard error; of seconds the mean alone."""
-    mean, error = float(values.mean()), float(_standard_error(values))
+    mean = float(values.mean())
+    error = float(_standard_error(values))
     if what == "fit_seconds":
         return f"{mean:.2g}"
     return f"{mean:.4f}" if np.isnan(error) else f"{mean:.4f} ± {error:.4f}"

@@ -71,7 +71,8 @@ class MetricEstimates(NamedTuple):
 
 def effective_rows(total: np.ndarray | float, squares: np.ndarray | float) -> np.ndarray:
     """Return the effective sample size (Σw)² / Σw² (Kish 1965), from Σw and Σw²; 0 for no rows."""
-    total, squares = np.asarray(total, dtype=float), np.asarray(squares, dtype=float)
+    total = np.asarray(total, dtype=float)
+    squares = np.asarray(squares, dtype=float)
     return np.divide(total**2, squares, out=np.zeros(total.shape), where=squares > 0)
 
 

@@ -54,7 +54,7 @@ class RegressionEvaluation(RowEvaluation):
     """
 
     loss_name = "mean squared error"
-    _metrics = tuple(_LABELS)
+    _metrics = (*_LABELS,)
     _rows: np.ndarray
 
     def __init__(

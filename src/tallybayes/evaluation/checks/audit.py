@@ -47,7 +47,8 @@ from tallybayes.warnings import InvalidValueWarning
 if TYPE_CHECKING:
     from tallybayes.models.estimator import Estimator
 
-_MOST_LABEL, _LEAST_SUGGESTED = 0.01, 0.9  # probabilities of a label and of another class, of a suspected error
+_MOST_LABEL = 0.01  # probability of a suspected label error
+_LEAST_SUGGESTED = 0.9  # probability of another class, of a suspected label error
 _LABEL_CHANCE = 0.01  # the probability of as many label issues, or of one as improbable
 _DRIFT_CHANCE = 0.001  # the probability that any column has drifted by chance
 _MASS = 0.99
@@ -164,7 +165,8 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
     outliers, expected_rows, density = find_outliers(rows.model, rows.features, notes)
     columns, drifted = _drift(rows, outliers, notes)
     issues: list[LabelIssue] = []
-    expected_labels, is_significant = 0.0, False
+    expected_labels = 0.0
+    is_significant = False
     groups: list[GroupPerformance] = []
     new_label_findings: list[str] = []
     if rows.labels is not None:
@@ -207,7 +209,7 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
 # ---- Unexpected values ---------------------------------------------------------------------------------------------
 
 
-def _without_unexpected_values(model: Any, table: Table) -> tuple[Table, list[UnexpectedValue]]:
+def _without_unexpected_values(model: Audited, table: Table) -> tuple[Table, list[UnexpectedValue]]:
     """Return the rows with values that the model has never counted, or cannot count, missing, and these values."""
     specs = model._column_specs() if hasattr(model, "_column_specs") else []
     no_texts = Table({name: column for name, column in table.columns.items() if not isinstance(column, Texts)})
@@ -339,7 +341,7 @@ def _label_chance(evaluation: Evaluation, issues: list[LabelIssue]) -> tuple[flo
     return expected, bool(pdtrc(len(issues) - 1, expected) < _LABEL_CHANCE or as_improbable < _LABEL_CHANCE)
 
 
-def _label_groups(evaluation: Evaluation, rows: np.ndarray, by: Any) -> list[GroupPerformance]:
+def _label_groups(evaluation: Evaluation, rows: np.ndarray, by: Labels | None) -> list[GroupPerformance]:
     """Return log loss and error rate of every group."""
     if by is None:
         return []
@@ -351,7 +353,7 @@ def _label_groups(evaluation: Evaluation, rows: np.ndarray, by: Any) -> list[Gro
     return groups
 
 
-def _density_groups(density: np.ndarray, by: Any) -> list[GroupPerformance]:
+def _density_groups(density: np.ndarray, by: Labels) -> list[GroupPerformance]:
     """Return the code length of every group, of rows with a finite density."""
     finite = np.flatnonzero(np.isfinite(density))
     everything = DensityEvaluation(density[finite], by=_take(by, finite), mass=_MASS)

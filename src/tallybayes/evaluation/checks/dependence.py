@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import xlogy
 
 from tallybayes.data.counting import count
@@ -235,7 +236,8 @@ def _runs(columns: list[int], sizes: list[int]) -> Iterator[list[int]]:
     for column, size in zip(columns, sizes, strict=True):
         if run and total + size > _CELLS:
             yield run
-            run, total = [], 0
+            run = []
+            total = 0
         run.append(column)
         total += size
     if run:
@@ -246,7 +248,7 @@ def _listed(columns: Any) -> list[np.ndarray]:
     return list(columns.T) if isinstance(columns, np.ndarray) else list(columns)
 
 
-def _unless_empty(information: Information, weight: Any) -> Information:
+def _unless_empty(information: Information, weight: npt.ArrayLike) -> Information:
     """Return information that is NaN if no row was counted."""
     return information._replace(mean=np.where(np.asarray(weight) > 0, information.mean, np.nan))
 

@@ -39,7 +39,8 @@ class Information(NamedTuple):
     def interval(self, mass: float) -> Interval:
         """Return the equal-tailed credible interval of the gamma distribution with this mean and variance."""
         known = (self.mean > 0) & (self.variance > 0)
-        mean, variance = np.where(known, self.mean, 1.0), np.where(known, self.variance, 1.0)
+        mean = np.where(known, self.mean, 1.0)
+        variance = np.where(known, self.variance, 1.0)
         ends = (gammaincinv(mean**2 / variance, tail) * variance / mean for tail in tail_probabilities(mass))
         return Interval(*(np.minimum(np.where(known, end, self.mean), self.most) for end in ends))
 
@@ -92,7 +93,9 @@ def of_labels(table: np.ndarray) -> Information:
     table = table[table.sum(axis=(1, 2)) > 0]
     if not table.size or min(table.shape[1:]) < 2:
         return Information(*(np.zeros(()) for _ in Information._fields))
-    rows, columns, weight = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
+    rows = table.sum(axis=2)
+    columns = table.sum(axis=1)
+    weight = table.sum(axis=(1, 2))
     total = weight.sum()
     first, second = ((margin + 0.5) / (margin + 0.5).sum(axis=1, keepdims=True) for margin in (rows, columns))
     n_steps = int(np.ceil(np.log(_LARGEST * 16 * max(total, 1.0)) / np.log(4.0))) + 1  # down to 1/16 of a row
@@ -109,8 +112,10 @@ def of_labels(table: np.ndarray) -> Information:
             - log_rising(margins[1], columns).sum(axis=2)
             + log_rising(s[:, None], weight)
         )
-        alpha, size = prior + table, weight + s[:, None]
-        over_rows, over_columns = alpha.sum(axis=3), alpha.sum(axis=2)
+        alpha = prior + table
+        size = weight + s[:, None]
+        over_rows = alpha.sum(axis=3)
+        over_columns = alpha.sum(axis=2)
         mean = (
             (alpha * digamma(alpha + 1)).sum(axis=(2, 3))
             - (over_rows * digamma(over_rows + 1)).sum(axis=2)

@@ -10,11 +10,20 @@ from tallybayes.data.encoding import missing_mask
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inputs.features import open_features
+from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.results.audit import OutlierRow
 
-_LEAST_DRAWS, _MOST_DRAWS, _DRAWS_PER_ROW = 10_000, 200_000, 20
-_MOST_CELLS, _FEWEST_DRAWS = 20_000_000, 1000  # cells of all draws; fewer draws of many columns, but at least these
+DensityModel = ClassConditionalModel | BayesianNetwork
+Audited = DensityModel | AutoClassifier
+
+_DRAWS_PER_ROW = 20
+_LEAST_DRAWS = 10_000
+_MOST_DRAWS = 200_000
+_MOST_CELLS = 20_000_000  # cells of all draws: fewer draws of many columns
+_FEWEST_DRAWS = 1000  # with many columns
 _BY_CHANCE = 0.05  # the expected number of outliers by chance
 _TAIL = 0.01  # the proportion of the draws from which the tail of log p is extrapolated
 _PATTERNS = 6  # patterns of missing cells with a threshold of their own
@@ -22,7 +31,7 @@ _ATTRIBUTED = 400_000  # cells that are removed one by one
 _STACKED = 4_000_000  # cells of copies of rows that are scored in one call
 
 
-def find_outliers(model: Any, table: Table, notes: list[str]) -> tuple[list[OutlierRow], float, np.ndarray | None]:
+def find_outliers(model: Audited, table: Table, notes: list[str]) -> tuple[list[OutlierRow], float, np.ndarray | None]:
     """Return the outliers, their expected number by chance, and log p of every row.
 
     The threshold of log p is found by simulation: rows are drawn from the model, with the same cells missing. A note is
@@ -30,7 +39,7 @@ def find_outliers(model: Any, table: Table, notes: list[str]) -> tuple[list[Outl
     """
     density_model = _density_model(model, table)
     reason = _not_comparable(density_model, table)
-    if reason:
+    if reason or density_model is None:
         notes.append(f"rows are not compared with drawn ones: {reason}")
         return [], 0.0, None
     density = density_model.score_samples(table)
@@ -51,7 +60,7 @@ def find_outliers(model: Any, table: Table, notes: list[str]) -> tuple[list[Outl
     return _with_responsible_column(density_model, table, outliers, density), expected, density
 
 
-def _not_comparable(model: Any, table: Table) -> str:
+def _not_comparable(model: DensityModel | None, table: Table) -> str:
     """Return the reason why rows cannot be compared with drawn ones; "" if they can."""
     if model is None:
         return "no member of the mixture uses all columns as they are"
@@ -63,14 +72,14 @@ def _not_comparable(model: Any, table: Table) -> str:
     return ""
 
 
-def _counts_tokens(model: Any) -> bool:
+def _counts_tokens(model: DensityModel) -> bool:
     """Return whether a column is a bag of words."""
     return any(factor.family.is_bag_of_words for factor in model.tally_.factors)
 
 
-def _density_model(model: Any, table: Table) -> Any:
+def _density_model(model: Audited, table: Table) -> DensityModel | None:
     """Return the model of p(row): of several, the one of the largest weight that uses the columns as they are."""
-    if not hasattr(model, "members_"):
+    if not isinstance(model, AutoClassifier):
         return model
     usable = [member for member in model.members_ if set(member.model._required_columns) <= set(table.columns)]
     return max(usable, key=lambda member: member.spec.weight).model if usable else None
@@ -111,7 +120,7 @@ def _missing_patterns(table: Table, draws: Table) -> list[tuple[np.ndarray, dict
     return groups
 
 
-def _has_missing(column: Any) -> bool:
+def _has_missing(column: np.ndarray) -> bool:
     """Return whether drawn cells are missing: the model has a distribution of missing values."""
     return bool(missing_mask(column[:_LEAST_DRAWS]).any())
 
@@ -125,7 +134,9 @@ def _with_missing_cells(draws: Table, missing: dict[Any, np.ndarray]) -> Table:
     return Table(columns) if missing else draws
 
 
-def _with_responsible_column(model: Any, table: Table, outliers: np.ndarray, density: np.ndarray) -> list[OutlierRow]:
+def _with_responsible_column(
+    model: DensityModel, table: Table, outliers: np.ndarray, density: np.ndarray
+) -> list[OutlierRow]:
     """Return every outlier with the column without which it is most probable.
 
     The columns are removed from copies of the rows, many of which are scored in one call.
@@ -156,12 +167,12 @@ def _with_responsible_column(model: Any, table: Table, outliers: np.ndarray, den
     ]
 
 
-def cells_of(column: Any) -> list[Any]:
+def cells_of(column: object) -> list[Any]:
     """Return the cells of a column as a list."""
     return list(column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column).tolist())
 
 
-def with_missing(column: Any, mask: np.ndarray) -> Any:
+def with_missing(column: Any, mask: np.ndarray) -> np.ndarray:
     """Return a column with some of its cells missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         return np.where(mask.reshape(-1, *[1] * (column.ndim - 1)), np.nan, column)

@@ -211,7 +211,9 @@ def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) 
             groups = np.zeros(table.n_rows, dtype=np.intp)
             labels = np.array([ALL_ROWS])
         else:
-            scored, domains, groups = scorer, [], configuration
+            scored = scorer
+            domains = []
+            groups = configuration
             labels = np.full(len(statistics.group_weights().ravel()), ALL_ROWS, dtype=object)
             levels = network.parent_configurations(parents) if parents else []
             for code in np.unique(configuration[known]) if parents else ():
@@ -360,7 +362,7 @@ def _choose(classes: np.ndarray, most: int, rng: np.random.Generator) -> np.ndar
     return np.concatenate([np.zeros(0, dtype=np.intp), *chosen])
 
 
-def _take(rows: Any, index: np.ndarray) -> np.ndarray:
+def _take(rows: SparseRows | np.ndarray | list[np.ndarray], index: np.ndarray) -> np.ndarray:
     """Return some rows of a block as an array."""
     if isinstance(rows, SparseRows):
         return rows.dense(index)

@@ -113,7 +113,7 @@ class TokenCounts(NamedTuple):
         return TokenCounts(self.tokens, different, pairs)
 
 
-def count_words(rows: Any, index: np.ndarray, name: object) -> TokenCounts:
+def count_words(rows: SparseRows | np.ndarray | list[np.ndarray], index: np.ndarray, name: object) -> TokenCounts:
     """Return some rows of a block of words; raise DataError unless every cell is a whole number."""
     if isinstance(rows, SparseRows):
         taken = [rows.data[rows.indptr[row] : rows.indptr[row + 1]] for row in index]

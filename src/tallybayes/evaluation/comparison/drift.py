@@ -11,6 +11,8 @@ from scipy.special import fdtrc, stdtrit
 from tallybayes.data.array_input import as_array
 from tallybayes.errors import DataError
 from tallybayes.evaluation.comparison.model_difference import difference
+from tallybayes.models.base import Model
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
 from tallybayes.results.audit import ColumnDrift
@@ -24,7 +26,9 @@ _BLOCKS = 20
 _MASS = 0.99
 
 
-def drift(model: Any, data: Rows, target: Labels | None = None, mass: float = _MASS) -> list[ColumnDrift]:
+def drift(
+    model: Model | AutoClassifier, data: Rows, target: Labels | None = None, mass: float = _MASS
+) -> list[ColumnDrift]:
     """Return the divergence of every column of some rows from the counted rows, in order of significance.
 
     The divergence is that of `tallybayes.difference`, per cell of the rows. The rows are counted in blocks, and each
@@ -87,13 +91,20 @@ def _jackknife_interval(
         n - 1, 0.5 + mass / 2
     )
     chance = float(fdtrc(k, k * (n - 1), max(column.bits, 0.0) / by_chance))
-    low, high = float(bits - half_width), float(bits + half_width)
-    return ColumnDrift(column.column, bits, low, high, chance, column.group, column.new_levels)
+    return ColumnDrift(
+        column.column,
+        bits,
+        float(bits - half_width),
+        float(bits + half_width),
+        chance,
+        column.group,
+        column.new_levels,
+    )
 
 
-def _n_parameters(model: Any, column: Any) -> int:
+def _n_parameters(model: Model | AutoClassifier, column: Any) -> int:
     """Return the number of parameters of a column in all groups; 1, the most sensitive, if it is unknown."""
-    if hasattr(model, "members_"):
+    if isinstance(model, AutoClassifier):
         return max(_n_parameters(member.model, column) for member in model.members_)
     for factor, statistic in zip(model._selected_tally.factors, model._selected_tally.statistics, strict=True):
         if column in factor.columns or column == factor.columns:
@@ -108,9 +119,9 @@ def _label_arguments(y: Any, rows: slice | np.ndarray) -> dict[str, Any]:
     return {} if y is None else {"y": y if is_name(y) else y[rows]}
 
 
-def _pool_classes(model: Any) -> NaiveBayes:
+def _pool_classes(model: Model | AutoClassifier) -> NaiveBayes:
     """Return a naive Bayes model of the same columns with all classes pooled into one."""
-    if hasattr(model, "members_"):
+    if isinstance(model, AutoClassifier):
         model = max(model.members_, key=lambda member: (type(member.model) is NaiveBayes, member.spec.weight)).model
     tally = model.tally_
     name = model.target_

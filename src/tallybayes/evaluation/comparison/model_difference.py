@@ -10,21 +10,26 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import rel_entr
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
 from tallybayes.families.protocols.distribution_functions import kl_divergence
+from tallybayes.models.base import Model
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.inspection.parameter_table import ParameterTable
 from tallybayes.results.difference import ColumnDifference, Difference
+from tallybayes.statistics.counts import Counts
+from tallybayes.typing import Name
 
 if TYPE_CHECKING:
     from tallybayes.models.estimator import Estimator
 
 _UNSEEN = 0.5  # rows: the weight of a level in the model that has not seen it
 
+ColumnName = Name | tuple[Name, ...]  # several columns of one distribution
 Index = tuple[np.ndarray, ...]  # selects the common groups of a factor
 ColumnPosition = tuple[LabeledFactor, int | None]  # a column in its factor; None for all columns of the factor together
 
@@ -103,7 +108,7 @@ def difference(before: Estimator, after: Estimator) -> Difference:
     )
 
 
-def _with_levels_like(before: Any, after: Any) -> Any:
+def _with_levels_like(before: Model, after: Model) -> Model:
     """Return the model after, with booleans represented as in the one before: as booleans, 0 and 1, or strings."""
     known = before.tally_.domains
     domains = after.tally_.domains
@@ -134,7 +139,7 @@ def _common_member(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, 
     )
 
 
-def _columns(model: Any) -> dict[Any, ColumnPosition]:
+def _columns(model: Model) -> dict[Any, ColumnPosition]:
     """Return the factor and the position of every column by name."""
     factors = model._labeled_factors()
     if hasattr(model, "_pairs"):
@@ -152,14 +157,15 @@ def _columns(model: Any) -> dict[Any, ColumnPosition]:
     return columns
 
 
-def _class_difference(before: Any, after: Any) -> tuple[dict[Any, tuple[float, float]], float]:
+def _class_difference(before: Model, after: Model) -> tuple[dict[Any, tuple[float, float]], float]:
     """Return the rows of every class in each model, and the divergence of p(class) in bits; NaN without classes."""
     if not hasattr(after, "target_"):
         return {}, float("nan")
-    counts, priors = [], []
+    counts = []
+    priors = []
     for model in (before, after):
         labels = model.classes_.tolist()
-        counts.append(dict(zip(labels, model.tally_[model.target_].table.tolist(), strict=True)))
+        counts.append(dict(zip(labels, _class_rows(model).tolist(), strict=True)))
         priors.append(dict(zip(labels, model.class_prior_.values, strict=True)))
     labels = list(dict.fromkeys([*counts[0], *counts[1]]))
     old, new = (
@@ -168,6 +174,13 @@ def _class_difference(before: Any, after: Any) -> tuple[dict[Any, tuple[float, f
     )
     rows = {label: (counts[0].get(label, 0.0), counts[1].get(label, 0.0)) for label in labels}
     return rows, float(rel_entr(new, old).sum() / np.log(2))
+
+
+def _class_rows(model: Model) -> np.ndarray:
+    """Return the rows of every class."""
+    counts = model.tally_[model.target_]
+    assert isinstance(counts, Counts)
+    return counts.table
 
 
 def _with_unseen(probabilities: np.ndarray, rows: np.ndarray | float) -> np.ndarray:
@@ -183,7 +196,7 @@ def _with_unseen(probabilities: np.ndarray, rows: np.ndarray | float) -> np.ndar
 class _FactorSide:
     """A factor of one model, restricted to the groups that both models have."""
 
-    def __init__(self, model: Any, factor: LabeledFactor, shared: Sequence[Sequence[Any]]) -> None:
+    def __init__(self, model: Model, factor: LabeledFactor, shared: Sequence[Sequence[Any]]) -> None:
         self.model = model
         self.factor = factor
         self.shape = tuple(map(len, factor.groups))
@@ -205,7 +218,7 @@ class _FactorSide:
         if counted is not None and counted.shape == self.shape:
             return counted
         if hasattr(self.model, "target_") and self.shape == (len(self.model.classes_),):
-            return np.asarray(self.model.tally_[self.model.target_].table)
+            return _class_rows(self.model)
         return np.ones(self.shape)
 
     def _counted_rows(self, position: int | None) -> np.ndarray | None:
@@ -253,7 +266,7 @@ class _FactorSide:
         shapes = [first.shape if part.ndim <= first.ndim else (*first.shape, first.shape[-1]) for part in parts]
         return kind(*(np.broadcast_to(part, shape)[self.index] for part, shape in zip(parts, shapes, strict=True)))
 
-    def _by_group(self, part: Any) -> np.ndarray:
+    def _by_group(self, part: npt.ArrayLike) -> np.ndarray:
         """Return parameters with an axis for every parent: continuous nodes have one axis for all combinations."""
         array = np.asarray(part)
         is_flat = len(self.shape) > 1 and array.shape[: len(self.shape)] != self.shape
@@ -263,7 +276,7 @@ class _FactorSide:
 class _FactorPair:
     """A factor of both models, restricted to their common groups."""
 
-    def __init__(self, before: Any, old: LabeledFactor, after: Any, new: LabeledFactor) -> None:
+    def __init__(self, before: Model, old: LabeledFactor, after: Model, new: LabeledFactor) -> None:
         self.old = old
         self.new = new
         shared = [
@@ -282,7 +295,7 @@ class _FactorPair:
 
 
 def _column_difference(
-    name: Any, pair: _FactorPair, old_position: int | None, position: int | None
+    name: ColumnName, pair: _FactorPair, old_position: int | None, position: int | None
 ) -> ColumnDifference:
     """Return the divergence of a column, averaged over groups, and its new and gone levels."""
     old_rows = pair.old_side.rows(old_position)
@@ -300,7 +313,7 @@ def _column_difference(
 
 
 def _divergence(
-    name: Any,
+    name: ColumnName,
     pair: _FactorPair,
     old_position: int | None,
     position: int | None,
@@ -308,7 +321,8 @@ def _divergence(
     new_rows: np.ndarray,
 ) -> tuple[np.ndarray, tuple[Any, ...], tuple[Any, ...]]:
     """Return the divergence of a column in every common group, in nats, and its new and gone levels."""
-    old, new = pair.old, pair.new
+    old = pair.old
+    new = pair.new
     if position is not None and old_position is not None:
         levels = new._columns(position)
         old_levels = old._columns(old_position)
@@ -330,13 +344,15 @@ def _divergence(
 
 def _changed(old: Sequence[Any], new: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the levels that only the new sequence has, and those that only the old one has."""
-    known, current = set(old), set(new)
+    known = set(old)
+    current = set(new)
     return tuple(level for level in new if level not in known), tuple(level for level in old if level not in current)
 
 
 def _word_divergence(pair: _FactorPair, old_rows: np.ndarray, new_rows: np.ndarray) -> np.ndarray:
     """Return the divergence of the words that both blocks have; under one distribution of words, of all words."""
-    old, new = pair.old, pair.new
+    old = pair.old
+    new = pair.new
     new_index = {word: k for k, word in enumerate(new.within)}
     old_index = {word: k for k, word in enumerate(old.within)}
     if new.family.is_bag_of_words:
@@ -350,10 +366,13 @@ def _word_divergence(pair: _FactorPair, old_rows: np.ndarray, new_rows: np.ndarr
     return np.asarray(kl_divergence(new.family, p, q)).sum(axis=-1)
 
 
-def _line_divergence(pair: _FactorPair, name: Any) -> np.ndarray:
+def _line_divergence(pair: _FactorPair, name: ColumnName) -> np.ndarray:
     """Return the divergence of a linear Gaussian node, averaged over the distribution of its parents after."""
-    model, factor, index = pair.new_side.model, pair.new, pair.new_side.index
-    new, old = pair.new_side.parameters, pair.old_side.parameters
+    model = pair.new_side.model
+    factor = pair.new
+    index = pair.new_side.index
+    new = pair.new_side.parameters
+    old = pair.old_side.parameters
     if getattr(model, "_fixed_parameters", None) is not None:
         return np.full(np.shape(new.intercept), np.nan)
     moments = model._estimated_network.nodes[name].flat()

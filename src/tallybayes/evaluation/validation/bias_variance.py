@@ -73,7 +73,8 @@ def bias_variance(
     center = _true_targets(truth, X)
     expected = _true_targets(truth, inputs)
     draws = center[:, None] + noise * np.random.default_rng(random_state).standard_normal((len(center), int(n_draws)))
-    squared_bias, variance = [], []
+    squared_bias: list[float] = []
+    variance: list[float] = []
     for each in progress(settings, "fitting"):
         predicted = np.asarray(clone(model).set_params(**each).fit(X, draws).predict(inputs), dtype=float)
         squared_bias.append(float(((predicted.mean(axis=1) - expected) ** 2).mean()))

@@ -127,7 +127,7 @@ def cross_validate(
     model: Estimator,
     data: Rows,
     target: Labels | None = None,
-    folds: Any = 10,
+    folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
     groups: Labels | None = None,
     order: Labels | None = None,
     *,
@@ -408,7 +408,7 @@ def _classification_results(
 
 
 def _cross_calibrated(
-    model: Any, scores: ClassPosterior, codes: np.ndarray, weight: np.ndarray | None, fold: np.ndarray, ordered: bool
+    model: object, scores: ClassPosterior, codes: np.ndarray, weight: np.ndarray | None, fold: np.ndarray, ordered: bool
 ) -> ClassPosterior:
     """Calibrate the scores of every fold on those of the other folds, if the model has a calibration method."""
     method = getattr(model, "calibration", None)

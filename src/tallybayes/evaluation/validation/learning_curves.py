@@ -104,7 +104,7 @@ def learning_curves(
     return LearningCurves(list(named), n_train, *values, penalties=penalties, refitted=list(refitted.values()))
 
 
-def penalty_of(model: Any) -> str:
+def penalty_of(model: EstimatorLike) -> str:
     """Return the penalty of a linear model of scikit-learn as text, from its parameters; "" of any other model."""
     searched = getattr(model, "param_grid", None) or getattr(model, "param_distributions", None) or {}
     grids = [searched] if isinstance(searched, Mapping) else searched
@@ -181,7 +181,7 @@ def _open_rows(data: Any, target: Labels) -> tuple[Any, np.ndarray]:
     return data, labels.astype(str) if labels.dtype == object else labels
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     """Return whether a label is None, NaN or a missing value of pandas."""
     return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
@@ -189,7 +189,8 @@ def _is_missing(label: Any) -> bool:
 def _check_sizes(sizes: Sequence[int] | None, most: int, n_classes: int) -> np.ndarray:
     """Return the numbers of training rows, by default halved from the largest on; raise DataError if one is invalid."""
     if sizes is None:
-        halved, size = [], most
+        halved = []
+        size = most
         while size >= max(10, 2 * n_classes):
             halved.append(size)
             size //= 2

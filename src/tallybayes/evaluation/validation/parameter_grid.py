@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 from tallybayes.errors import DataError
-from tallybayes.typing import Candidates
+from tallybayes.models.base import Model
+from tallybayes.typing import Candidates, EstimatorLike
 
 
 def listed(candidates: Candidates | None) -> list[dict[str, Any]]:
@@ -36,7 +37,7 @@ def _not_empty(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return parameters
 
 
-def candidate_models(model: Any, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
+def candidate_models(model: EstimatorLike, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return an unfitted model for every candidate, and its parameters; without candidates, the model itself."""
     parameters = listed(candidates)
     if candidates is None:
@@ -44,7 +45,7 @@ def candidate_models(model: Any, candidates: Candidates | None) -> tuple[list[An
     return [clone(model).set_params(**each) for each in parameters], parameters
 
 
-def reestimated_models(model: Any, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
+def reestimated_models(model: Model, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return a model of the same counts for every candidate, and its parameters; without candidates, the model."""
     parameters = listed(candidates)
     if candidates is None:

@@ -15,7 +15,7 @@ from tallybayes.errors import TallybayesError
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.inputs.columns import has_option
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
-from tallybayes.typing import Rows
+from tallybayes.typing import EstimatorLike, Rows
 
 
 class PrefixModel(NamedTuple):
@@ -56,7 +56,7 @@ def is_incremental(model: object) -> bool:
 
 
 def models_of_prefixes(
-    model: Any, X: Rows, labels: np.ndarray, order: np.ndarray, sizes: np.ndarray, test_row: Rows
+    model: EstimatorLike, X: Rows, labels: np.ndarray, order: np.ndarray, sizes: np.ndarray, test_row: Rows
 ) -> Iterator[PrefixModel]:
     """Yield the model of the first rows in an order, for increasing numbers of rows.
 
@@ -106,7 +106,7 @@ def models_of_prefixes(
         yield PrefixModel(fitted, fit_seconds + _prediction_seconds(fitted, test_row), refitted=True)
 
 
-def _prediction_seconds(model: Any, test_row: Rows) -> float:
+def _prediction_seconds(model: Classifier | NearestClassMean, test_row: Rows) -> float:
     """Return the time to predict one row."""
     start = perf_counter()
     with warnings.catch_warnings():

@@ -16,6 +16,7 @@ from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.estimation.resampling.held_out import kfold_splits
 from tallybayes.evaluation.validation.cross_validation import evaluate_held_out, make_holdout
 from tallybayes.families.estimates import read_estimate
+from tallybayes.models.base import Model
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_scores import count_rows, open_rows, score_left_out
 from tallybayes.models.mixture.mixture_model import Mixture
@@ -87,7 +88,8 @@ Evaluated = Callable[[float], tuple[Any, Validation]]  # a strength to the model
 
 def _path(strengths: np.ndarray, evaluated: Evaluated) -> PriorPath:
     """Evaluate the model under priors of all strengths."""
-    bits, results = [], []
+    bits: list[float] = []
+    results: list[Validation] = []
     for strength in progress(strengths.tolist(), "trying priors"):
         model, result = evaluated(strength)
         bits.append(_log2_evidence(model))
@@ -129,7 +131,7 @@ def _cross_validation(model: Estimator, data: Rows, target: Labels | None, sampl
     return evaluated
 
 
-def _log2_evidence(model: Any) -> float:
+def _log2_evidence(model: Model) -> float:
     """Return the log evidence in bits, or its lower bound of a mixture; NaN if undefined (shrunk covariances, EM)."""
     try:
         nats = model.evidence_lower_bound_ if isinstance(model, Mixture) else model.log_evidence()
