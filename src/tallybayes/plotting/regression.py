@@ -160,6 +160,7 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
 
 def _errors(panel: Axes, model: LinearRegression, design: Design, X: Rows, y: Labels | None) -> list[PlotTable]:
     """Plot the residuals by the predicted target."""
+    assert X is not None  # `plot_regression` checks it
     predictions, targets, _ = predict_targets(model, X, y)
     kept = np.flatnonzero(~np.isnan(targets))[:_MOST_POINTS]
     predicted = predictions.mean()[kept]

@@ -349,20 +349,7 @@ def with_constant_columns(scorer: FactorScorer, like: Any) -> FactorScorer:
 
 
 def plot_convergence(model: Any, ax: Axes | None = None) -> Plot:
-    """Plot the objective of EM by iteration, for every initialization; needs matplotlib.
-
-    Increase ``n_init`` if few initializations reach the highest objective. Maximum likelihood runs twice per
-    initialization: after one iteration under default priors, and after their convergence. A model loaded from a file
-    has the history of the best run only.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the objective of EM by iteration, for every initialization."""
     check_is_fitted(model, "tally_")
     if model._em_result is None:
         raise DataError(

@@ -17,9 +17,10 @@ from tallybayes.statistics.segments import Segments
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 
 
-def labeled_class_prior(model: ClassConditionalModel) -> LabeledFactor:
+def labeled_class_prior(model: ClassConditionalModel | NearestClassMean) -> LabeledFactor:
     """Return p(class), as used for scoring, as a labeled factor."""
     probabilities = np.exp(model.class_log_prior_)
     classes = model.classes_.tolist()
@@ -35,7 +36,7 @@ def labeled_class_prior(model: ClassConditionalModel) -> LabeledFactor:
     return LabeledFactor(scored, (), (), [classes], (group_name(model),), posterior=posterior)
 
 
-def group_name(model: ClassConditionalModel) -> Any:
+def group_name(model: ClassConditionalModel | NearestClassMean) -> Any:
     """Return the name of the groups: the name of the target, or "component"."""
     return "component" if getattr(model, "_group_word", None) == "components" else model._target
 
@@ -55,6 +56,6 @@ def labeled_factors(model: ClassConditionalModel) -> list[LabeledFactor]:
     return found
 
 
-def class_prior(model: ClassConditionalModel) -> ParameterTable:
+def class_prior(model: ClassConditionalModel | NearestClassMean) -> ParameterTable:
     """Return p(class): the fixed probabilities, or their estimate."""
     return labeled_class_prior(model).column(0)

@@ -54,46 +54,7 @@ def naive_bayes_from_parameters(
     strength: float | None = None,
     **options: Any,
 ) -> NaiveBayes:
-    """Return a model with user-specified parameters.
-
-    Methods that need counts (`partial_fit`, `forget`, ``+``, the evidence) raise `NoCountsError`.
-
-    Parameters
-    ----------
-    parameters : mapping from a column, or a tuple of columns of one block, to its parameters in every class
-        By class: ``{label: probability}`` for a categorical column; ``{"mean": …, "variance": …}`` for a Gaussian
-        column, ``{"mean": …, "covariance": …}`` for a block, ``{"rate": …}`` for a Poisson column; one number is the
-        probability of 1. As mappings, data frames (a row for every class) or arrays. Labels that a mapping lacks have
-        probability 0. ``parameters_`` of a fitted model is such a mapping.
-    class_prior : p(class), as a mapping, series or array
-        Optional if `parameters` has it, as ``parameters_`` does.
-    classes : sequence of labels, optional
-        The classes of arrays; by default 0, 1, …
-    columns : Family, or mapping from columns to families, optional
-        The families that the parameter names do not determine, such as ``tb.LogNormal()`` or ``tb.Multinomial()``.
-    levels : mapping from column to its labels, optional
-        For arrays of probabilities.
-    strength : float, optional
-        Use the parameters as a prior with the strength of that many rows, distributed over the classes by the class
-        prior. The model has no rows; use `fit` or `partial_fit`. Under ``"bayes"`` categorical columns have the given
-        probabilities, and Gaussian columns are wider, as so few rows determine the parameters less.
-    **options
-        Parameters of the constructor.
-
-    Returns
-    -------
-    A fitted model
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> model = tb.NaiveBayes.from_parameters(
-    ...     {"sky": {"yes": {"sun": 0.75, "rain": 0.25}, "no": {"sun": 0.25, "rain": 0.75}},
-    ...      "warmth": {"yes": {"mean": 24, "variance": 9}, "no": {"mean": 15, "variance": 16}}},
-    ...     class_prior={"yes": 0.5, "no": 0.5})
-    >>> model.predict_proba({"sky": ["sun"], "warmth": [None]})        # of no, of yes
-    array([[0.25, 0.75]])
-    """
+    """Return a model with user-specified parameters."""
     parameters, class_prior = _apart(parameters, class_prior)
     groups = _classes(class_prior, classes)
     read = read_columns_stated(parameters, groups, columns, levels)
@@ -113,27 +74,7 @@ def mixture_from_parameters(
     strength: float | None = None,
     **options: Any,
 ) -> Mixture:
-    """Return a mixture with user-specified parameters.
-
-    Parameters
-    ----------
-    parameters, columns, levels, strength, **options
-        As for `NaiveBayes.from_parameters`; the components are 0, 1, … With `strength`, EM also starts at the
-        parameters (``warm_start``).
-    class_prior : p(component), as an array, series or mapping
-
-    Returns
-    -------
-    Mixture
-        Pass it to ``fit(X, initial=mixture)`` of another mixture to start EM there.
-
-    Examples
-    --------
-    >>> import numpy as np, tallybayes as tb
-    >>> two = tb.Mixture.from_parameters({0: [{"mean": 0, "variance": 1}, {"mean": 3, "variance": 1}]}, [0.5, 0.5])
-    >>> two.predict_proba([[1.5]])
-    array([[0.5, 0.5]])
-    """
+    """Return a mixture with user-specified parameters."""
     parameters, class_prior = _apart(parameters, class_prior)
     groups = _classes(class_prior, None)
     if sorted(groups, key=str) != sorted(range(len(groups)), key=str):
@@ -159,39 +100,7 @@ def discriminant_from_parameters(
     strength: float | None = None,
     **options: Any,
 ) -> GaussianDiscriminant:
-    """Return a discriminant with user-specified means and covariances.
-
-    Parameters
-    ----------
-    means : by class, a number for every column
-        A mapping of lists, arrays or mappings by column, a data frame with a row for every class, or an array.
-    covariances : array-like, its shape depends on `covariance`
-        A matrix for every class (``"full"``), one for all (``"tied"``), the variances of every class
-        (``"diagonal"``) or of all (``"tied_diagonal"``), one variance for every class (``"spherical"``) or one for all
-        (``"tied_spherical"``). A matrix for every class is always accepted and reduced to the type of `covariance`; a
-        tied matrix is their mean, weighted by `class_prior`.
-    class_prior : p(class), as a mapping, series or array; uniform by default
-    classes : sequence of labels, optional
-        The classes of arrays; by default 0, 1, …
-    covariance : as for the constructor
-    columns : sequence of names, optional
-        The column names; by default those of mappings and frames, or 0, 1, …
-    strength : float, optional
-        Use the parameters as a prior; see `NaiveBayes.from_parameters`.
-    **options
-        Parameters of the constructor; ``shrinkage=`` shrinks the covariances.
-
-    Returns
-    -------
-    GaussianDiscriminant
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> means, covariances = {"a": [0, 0], "b": [4, 0]}, {"a": [[1, 0], [0, 1]], "b": [[1, 0], [0, 1]]}
-    >>> tb.GaussianDiscriminant.from_parameters(means, covariances).predict_proba([[2, 7]])
-    array([[0.5, 0.5]])
-    """
+    """Return a discriminant with user-specified means and covariances."""
     means = nested_mapping(means)
     groups = read_labels(means, classes, "classes")
     groups = sorted(groups) if len({type(label) for label in groups}) == 1 else groups

@@ -44,10 +44,7 @@ def column_factors(model: ClassConditionalModel, table: Table, target: Name, wei
 
 
 def with_kinds_of(model: ClassConditionalModel, X: Rows) -> Any:
-    """Return the model with the types of columns whose training values were all missing, from new rows.
-
-    A batch in which all values of a column are missing does not determine its type.
-    """
+    """Return the model with the types of columns whose training values were all missing, from new rows."""
     columns = model.columns
     rest = columns.get(..., None) if isinstance(columns, Mapping) else columns
     unseen = [name for factor, found in model._feature_factors() for name in _unseen(factor, found)]

@@ -22,10 +22,11 @@ from tallybayes.typing import SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.classifier import Classifier
+    from tallybayes.models.mixture.mixture_model import Mixture
 
 
 def count_first(
-    model: Classifier, table: Table, weight: SampleWeights, factors: list[Factor]
+    model: Classifier | Mixture, table: Table, weight: SampleWeights, factors: list[Factor]
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of the first rows and, if EM was needed, its summary."""
     labels = _labels(model, table, model.unlabeled == "em")
@@ -55,7 +56,7 @@ def count_first(
     return tally, done
 
 
-def count_more(model: Classifier, table: Table, weight: SampleWeights) -> Tally:
+def count_more(model: Classifier | Mixture, table: Table, weight: SampleWeights) -> Tally:
     """Return the tally of rows to add or to subtract; EM is not possible."""
     labels = _labels(model, table, False)
     weights = check_weight(weight, table.n_rows)
@@ -74,7 +75,7 @@ def count_more(model: Classifier, table: Table, weight: SampleWeights) -> Tally:
         ) from None
 
 
-def _labels(model: Classifier, table: Table, missing: bool) -> Labels:
+def _labels(model: Classifier | Mixture, table: Table, missing: bool) -> Labels:
     """Return the labels of the rows; raise LabelError if some are missing and neither EM nor skipping is set."""
     labels = read_labels(table, model._target, model.missing_label)
     if not missing and model.unlabeled != "skip":
@@ -84,7 +85,7 @@ def _labels(model: Classifier, table: Table, missing: bool) -> Labels:
 
 
 def _that_count(
-    model: Classifier, table: Table, labels: Labels, weights: np.ndarray | None
+    model: Classifier | Mixture, table: Table, labels: Labels, weights: np.ndarray | None
 ) -> tuple[Table, Labels, np.ndarray | None]:
     """Return the rows with positive weight and, if unlabeled rows are skipped, a label."""
     skip = model.unlabeled == "skip" and labels.n_missing > 0
@@ -100,7 +101,7 @@ def _that_count(
     return table.rows(kept), labels, None if weights is None else weights[kept]
 
 
-def _n_unnamed(model: Classifier, n_named: int, n_unlabeled: int) -> int:
+def _n_unnamed(model: Classifier | Mixture, n_named: int, n_unlabeled: int) -> int:
     """Return the number of classes without labeled rows."""
     if model.n_classes is None:
         if n_unlabeled and not n_named:

@@ -31,6 +31,9 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.typing import ClassPrior, Labels, RandomState, Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
     from matplotlib.axes import Axes
 
     from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
@@ -150,8 +153,65 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         self.n_init = n_init
         self.random_state = random_state
 
-    from_parameters = classmethod(discriminant_from_parameters)
-    plot_convergence = plot_convergence
+    @classmethod
+    def from_parameters(
+        cls,
+        means: Mapping[Any, Any] | npt.ArrayLike,
+        covariances: Mapping[Any, Any] | npt.ArrayLike,
+        class_prior: ClassPrior = None,
+        *,
+        classes: Iterable[Hashable] | None = None,
+        covariance: str = "full",
+        columns: Sequence[Name] | None = None,
+        strength: float | None = None,
+    ) -> GaussianDiscriminant:
+        """Return a discriminant with user-specified means and covariances.
+
+        Parameters
+        ----------
+        means : by class, a number for every column
+            A mapping of lists, arrays or mappings by column, a data frame with a row for every class, or an array.
+        covariances : array-like, its shape depends on `covariance`
+            A matrix for every class (``"full"``), one for all (``"tied"``), the variances of every class
+            (``"diagonal"``) or of all (``"tied_diagonal"``), one variance for every class (``"spherical"``) or one for
+            all (``"tied_spherical"``). A matrix for every class is always accepted and reduced to the type of
+            `covariance`; a tied matrix is their mean, weighted by `class_prior`.
+        class_prior : p(class), as a mapping, series or array; uniform by default
+        classes : sequence of labels, optional
+            The classes of arrays; by default 0, 1, …
+        covariance : as for the constructor
+        columns : sequence of names, optional
+            The column names; by default those of mappings and frames, or 0, 1, …
+        strength : float, optional
+            Use the parameters as a prior; see `NaiveBayes.from_parameters`.
+        **options
+            Parameters of the constructor; ``shrinkage=`` shrinks the covariances.
+
+        Returns
+        -------
+        GaussianDiscriminant
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> means, covariances = {"a": [0, 0], "b": [4, 0]}, {"a": [[1, 0], [0, 1]], "b": [[1, 0], [0, 1]]}
+        >>> tb.GaussianDiscriminant.from_parameters(means, covariances).predict_proba([[2, 7]])
+        array([[0.5, 0.5]])
+        """
+        return discriminant_from_parameters(
+            cls,
+            means,
+            covariances,
+            class_prior,
+            classes=classes,
+            covariance=covariance,
+            columns=columns,
+            strength=strength,
+        )
+
+    def plot_convergence(self, ax: Axes | None = None) -> Plot:
+        """Plot the objective of EM by iteration, for every initialization."""
+        return plot_convergence(self, ax)
 
     def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
         self._family()

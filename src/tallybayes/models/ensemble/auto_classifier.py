@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -15,7 +15,15 @@ from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes.data.counting import check_weight
-from tallybayes.errors import DataError, FileError, StatisticsError, printable
+from tallybayes.errors import (
+    DataError,
+    EstimateError,
+    ExportError,
+    FileError,
+    StatisticsError,
+    TallybayesError,
+    printable,
+)
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
@@ -23,7 +31,6 @@ from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.methods.decisions import decide
 from tallybayes.models.classification.methods.explanation import plot_explanation
 from tallybayes.models.classification.methods.importance import feature_importance
-from tallybayes.models.classification.methods.model_export import raise_no_export
 from tallybayes.models.classification.methods.report_page import report
 from tallybayes.models.classification.methods.uncertainty import predict_set
 from tallybayes.models.ensemble import ensemble_inspection, ensemble_plots
@@ -40,10 +47,24 @@ from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.io import model_from_parts, model_to_parts, save_model
 from tallybayes.models.receipt import with_receipt
-from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
+from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import CalibrationWarning, warn
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+
+    from tallybayes.apps.report import Report
+    from tallybayes.data.table import Table
+    from tallybayes.estimation.importance import FeatureImportance
+    from tallybayes.models.classification.methods.explanation import Explanation
+    from tallybayes.models.ensemble.ensemble_summary import EnsembleSummary
+    from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
+    from tallybayes.plotting.plot import Plot
+    from tallybayes.results.threshold import Threshold
+    from tallybayes.typing import Name, Names
 
 
 class AutoClassifier(ClassifierMixin, Estimator):
@@ -98,32 +119,402 @@ class AutoClassifier(ClassifierMixin, Estimator):
         self.spec = spec
         self.random_state = random_state
 
-    classes_ = property(lambda self: labels_of(self._class_domain.levels, self._shape.y_dtype))
-    target_ = typed_property(classifier_fit.target)
-    report = report
-    n_rows_ = typed_property(ensemble_inspection.n_rows)
-    feature_names_in_ = typed_property(classifier_fit.feature_names_in)
-    n_features_in_ = typed_property(classifier_fit.n_features_in)
-    decide = decide
-    predict_set = predict_set
-    feature_importance = feature_importance
-    _log_proba_without = log_proba
-    summary = summary
-    parameters_ = typed_property(ensemble_inspection.parameters)
-    parameter_table = ensemble_inspection.table
-    class_prior_ = typed_property(ensemble_inspection.class_prior)
-    posterior_ = typed_property(ensemble_inspection.posterior)
-    show_work = ensemble_inspection.show_work
-    explain = ensemble_inspection.explain
-    plot_decision_boundary = ensemble_plots.plot_decision_boundary
-    plot_columns = ensemble_plots.plot_columns
-    plot_joint = ensemble_plots.plot_joint
-    plot_class_means = ensemble_plots.plot_class_means
-    plot_graph = ensemble_plots.plot_graph
-    plot_explanation = plot_explanation
-    log_likelihood = log_evidence = description_length = ensemble_inspection.refuse
-    bic_ = aic_ = property(ensemble_inspection.refuse)
-    to_sql = to_onnx = property(raise_no_export)
+    @property
+    def classes_(self) -> np.ndarray:
+        """The sorted classes, in the data type of the target."""
+        return labels_of(self._class_domain.levels, self._shape.y_dtype)
+
+    @property
+    def target_(self) -> Name:
+        """The name of the target column."""
+        return classifier_fit.target(self)
+
+    def report(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        *,
+        by: str | None = None,
+        title: str | None = None,
+        held_out: bool = False,
+    ) -> Report:
+        """Return an HTML page about the model and its predictions on some rows; its plots need matplotlib.
+
+        The page contains the counts, the metrics, warnings, unusual rows (`tb.audit`), three explained rows, and a form
+        to vary cells, class probabilities and costs. It is one file that works offline.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            Labeled rows, preferably held-out rows.
+        y : array-like of shape (n,), or column name of X, optional
+            By default the target column of `fit`.
+        by : column name of X, optional
+            Show the metrics for each level of this column, with intervals.
+        title : str, optional
+        held_out : bool, default False
+            Whether the rows are held out. Only then the page contains advice on columns and calibration.
+
+        Returns
+        -------
+        Report
+            A notebook shows it; ``.save("report.html")`` writes it.
+        """
+        return report(self, X, y, by=by, title=title, held_out=held_out)
+
+    @property
+    def n_rows_(self) -> float:
+        """The total weight of the training rows."""
+        return ensemble_inspection.n_rows(self)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The column names of the data frame that was fitted."""
+        return classifier_fit.feature_names_in(self)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return classifier_fit.n_features_in(self)
+
+    def decide(
+        self,
+        X: Rows,
+        cost: Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | None = None,
+        *,
+        abstain: float | None = None,
+        class_prior: ClassPrior = None,
+        precision: float | None = None,
+        recall: float | None = None,
+        held_out: tuple[Rows, Labels] | None = None,
+        positive: Hashable | None = None,
+        threshold: Threshold | None = None,
+    ) -> np.ndarray:
+        """Return the decision of least expected cost for each row, or the class by a threshold on its probability.
+
+        Uneven costs and class frequencies do not require resampling of the rows. A required precision or recall of one
+        class is reached by a threshold found on held-out rows. A row is assigned to the positive class if its
+        probability is at or above the threshold, otherwise to the most probable other class.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        cost : {true: {decided: cost}}, or array of shape (classes, classes), optional
+            The cost of each decision by true class. The rows of an array are true classes, its columns decisions, in
+            the order of ``classes_``. The decisions of a mapping need not be classes. Costs are finite numbers, gains
+            are negative. By default each error costs 1.
+        abstain : float, optional
+            The cost of making no decision.
+        class_prior : as for the constructor, optional
+            The class probabilities at decision time, if they differ from those of the training rows.
+        precision : float, optional
+            The required precision of the positive class on the held-out rows. Of such thresholds, the one of highest
+            recall is used.
+        recall : float, optional
+            The required recall of the positive class on the held-out rows. Of such thresholds, the one of highest
+            precision is used.
+        held_out : pair (X, y), optional
+            Rows with classes that the model was not fitted on, to find the threshold for `precision` or `recall`.
+        positive : label, optional
+            The class of the threshold; by default the second of two classes.
+        threshold : Threshold, optional
+            A threshold from ``tb.evaluate(model, X, y).threshold(precision=...)``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The decisions, of the type of ``classes_`` if they are classes. With `abstain` an object array, with None if
+            every decision would cost more. Ties go to the first decision.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> words = {"offer": [1, 1, 1, 0, 1, 0], "mail": ["spam", "spam", "spam", "ham", "ham", "ham"]}
+        >>> model = tb.NaiveBayes({"offer": tb.Bernoulli()}).fit(words, "mail")
+        >>> model.predict({"offer": [1, 0]}).tolist()
+        ['spam', 'ham']
+        >>> cost = {"spam": {"delete": 0, "keep": 1}, "ham": {"delete": 10, "keep": 0}}
+        >>> model.decide({"offer": [1, 0]}, cost).tolist()
+        ['keep', 'keep']
+        >>> model.decide({"offer": [1, 0]}, abstain=0.3).tolist()
+        [None, 'ham']
+        >>> checked = {"offer": [1, 1, 0, 0]}, ["spam", "ham", "ham", "ham"]
+        >>> model.decide({"offer": [1, 0]}, recall=1, held_out=checked, positive="spam").tolist()
+        ['spam', 'ham']
+        """
+        return decide(
+            self,
+            X,
+            cost,
+            abstain=abstain,
+            class_prior=class_prior,
+            precision=precision,
+            recall=recall,
+            held_out=held_out,
+            positive=positive,
+            threshold=threshold,
+        )
+
+    def predict_set(self, X: Rows, mass: float = 0.95) -> np.ndarray:
+        """Return the smallest set of classes with a total probability of at least `mass`: a credible set for each row.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        mass : float, default 0.95
+
+        Returns
+        -------
+        ndarray of bool of shape (n, classes)
+            Which of ``classes_`` are in the set. The most probable class always is; ties go to the first.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = tb.NaiveBayes().fit(X, load_iris().target_names[y])
+        >>> sets = model.predict_set(X.iloc[[0, 70]], 0.9)
+        >>> [model.classes_[chosen].tolist() for chosen in sets]
+        [['setosa'], ['versicolor', 'virginica']]
+        """
+        return predict_set(self, X, mass)
+
+    def feature_importance(
+        self, X: Rows, y: Labels, *, columns: Iterable[Name] | None = None, sample_weight: SampleWeights = None
+    ) -> FeatureImportance:
+        """Return the increase of the log loss of labeled rows without each column.
+
+        A column is removed by marginalizing it out, as a missing value is: exact under the model, without refitting and
+        without randomness. Permutation importance (Breiman 2001; scikit-learn's ``permutation_importance``) replaces
+        the cells of a column by those of other rows instead, which makes rows that cannot occur and differs from draw
+        to draw. In both, a column whose information other columns repeat has a low importance. Use rows that the model
+        was not fitted on: training rows overstate the importance of columns that the model has overfitted.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : array-like of shape (n,), or the name of a column of X
+        columns : list of names, optional
+            The columns to remove, one at a time; all columns that the model reads if left out.
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        FeatureImportance
+            It prints as a table; see ``to_frame()`` and ``plot()``.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> found = tb.GaussianDiscriminant().fit(X[::2], y[::2]).feature_importance(X[1::2], y[1::2])
+        >>> found.columns[0]
+        'petal length (cm)'
+        """
+        return feature_importance(self, X, y, columns=columns, sample_weight=sample_weight)
+
+    def _log_proba_without(self, table: Table, without: Name | None = None) -> np.ndarray:
+        """Return log p(class | row) with a column marginalized out."""
+        return log_proba(self, table, without)
+
+    def summary(self) -> EnsembleSummary:
+        """Return a summary of the members with their weights and columns.
+
+        Returns
+        -------
+        EnsembleSummary
+            It prints as tables.
+        """
+        return summary(self)
+
+    @property
+    def parameters_(self) -> Parameters:
+        """The parameters by column, a `ParameterTable` each, under the model's estimate.
+
+        Probabilities of levels are labeled by level (of bins by interval); other parameters by name, such as mean,
+        variance and rate. Under ``"bayes"`` these are posterior means; predictions integrate the parameters out.
+        """
+        return ensemble_inspection.parameters(self)
+
+    def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
+        """Return the parameters of one column of the largest member, ``parameters_[column]``.
+
+        Parameters
+        ----------
+        column : name
+
+        Returns
+        -------
+        ParameterTable
+        """
+        return ensemble_inspection.table(self, column)
+
+    @property
+    def class_prior_(self) -> ParameterTable:
+        """Return p(class): the fixed probabilities, or their estimate."""
+        return ensemble_inspection.class_prior(self)
+
+    @property
+    def posterior_(self) -> Posteriors:
+        """The posterior distributions of the parameters by column, with `mean`, `interval` and `sample`.
+
+        The leading axes of their arrays are the groups, in the order of the tables. They are ``prior_`` updated by the
+        counts, whatever the ``estimate``; after EM, by the expected counts. For a variance tied over groups, the arrays
+        keep an axis of one column.
+        """
+        return ensemble_inspection.posterior(self)
+
+    def show_work(self, row: Rows) -> str:
+        """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean.
+
+        ``members_[k].model.show_work`` shows the calculation of one member.
+
+        Parameters
+        ----------
+        row : the features of one row
+
+        Returns
+        -------
+        str
+        """
+        return ensemble_inspection.show_work(self, row)
+
+    def explain(self, X: Rows, against: Hashable = None) -> Explanation:
+        """Return the contribution of each column to the log-odds of each row, by the largest member.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        against : label, optional
+            The class to compare with; by default the runner-up.
+
+        Returns
+        -------
+        Explanation
+        """
+        return ensemble_inspection.explain(self, X, against)
+
+    def plot_decision_boundary(
+        self,
+        X: Rows | None = None,
+        y: Labels | None = None,
+        columns: Iterable[Name] | None = None,
+        ax: Axes | None = None,
+    ) -> Plot:
+        """Plot the decision regions of the ensemble in the plane of two columns; needs matplotlib.
+
+        All other columns are missing. If missingness is informative, this influences the predicted classes.
+
+        Parameters
+        ----------
+        X, y, columns, ax
+            As for `NaiveBayes.plot_decision_boundary`.
+
+        Returns
+        -------
+        Plot
+        """
+        return ensemble_plots.plot_decision_boundary(self, X, y, columns, ax)
+
+    def plot_columns(self, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
+        """Plot the distribution of every column in each class, by the member with the largest weight; needs matplotlib.
+
+        Parameters
+        ----------
+        columns, X, y
+            As for `NaiveBayes.plot_columns`.
+
+        Returns
+        -------
+        Plot
+        """
+        return ensemble_plots.plot_columns(self, columns, X, y)
+
+    def plot_joint(
+        self,
+        X: Rows | None = None,
+        y: Labels | None = None,
+        columns: Iterable[Name] | None = None,
+        ax: Axes | None = None,
+    ) -> Plot:
+        """Plot the joint distribution of two columns and the product of their marginals; needs matplotlib.
+
+        The member with the largest weight is plotted, one row per class.
+
+        Parameters
+        ----------
+        X, y, columns, ax
+            As for `NaiveBayes.plot_joint`.
+
+        Returns
+        -------
+        Plot
+        """
+        return ensemble_plots.plot_joint(self, X, y, columns, ax)
+
+    def plot_class_means(self, shape: tuple[int, int]) -> Plot:
+        """Plot the class means as images, row by row, by the member with the largest weight; needs matplotlib.
+
+        Dropped columns are blank.
+
+        Parameters
+        ----------
+        shape : (rows, columns)
+            The shape of the image, such as (28, 28).
+
+        Returns
+        -------
+        Plot
+        """
+        return ensemble_plots.plot_class_means(self, shape)
+
+    def plot_graph(self, ax: Axes | None = None) -> Plot:
+        """Plot the member with the largest weight as a graph with plates; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return ensemble_plots.plot_graph(self, ax)
+
+    def plot_explanation(self, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
+        """Plot the contributions of the columns to one row; needs matplotlib.
+
+        Parameters
+        ----------
+        row : the features of one row
+        against : label, optional
+            The class to compare with; by default the runner-up.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return plot_explanation(self, row, against, ax)
+
+    _absent_attributes: ClassVar[Mapping[str, TallybayesError]] = {
+        **dict.fromkeys(
+            ("log_likelihood", "log_evidence", "description_length", "bic_", "aic_"),
+            EstimateError(
+                "AutoClassifier averages p(class | row) of its members, so it has no density of rows, likelihood or "
+                "information criteria.\n    Its members may have them: members_[0].model.log_likelihood(X, y)."
+            ),
+        ),
+        **dict.fromkeys(
+            ("to_sql", "to_onnx"),
+            ExportError(
+                "export of ensembles of calibrated models is not supported.\n    Export its largest member, "
+                "members_[0].model, without its calibration, or a tb.NaiveBayes('suggest')."
+            ),
+        ),
+    }
 
     # ---- Fitting ---------------------------------------------------------------------------------------------------
 
@@ -383,7 +774,10 @@ class AutoClassifier(ClassifierMixin, Estimator):
 
     # ---- Interface to other modules ----------------------------------------------------------------------------------
 
-    _target = typed_property(classifier_fit.target)
+    @property
+    def _target(self) -> Name:
+        """The name of the target column."""
+        return classifier_fit.target(self)
 
     @property
     def _class_domain(self) -> Domain:

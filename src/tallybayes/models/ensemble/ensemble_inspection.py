@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def member_note(model: Any) -> str:
 
 
 def parameters(model: Any) -> Parameters:
-    """The parameters of the largest member, by column; the others are ``members_[k].model.parameters_``."""
+    """Return the parameters of the largest member, by column; the others are ``members_[k].model.parameters_``."""
     member_parameters = largest_member(model).parameters_
     within = {name: index for index, name in model.members_[0].spec.view.column_names().items()}
     names = [shown_name for name in member_parameters for shown_name in (within if name == BLOCK else [name])]
@@ -53,28 +53,19 @@ def parameters(model: Any) -> Parameters:
 
 
 def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
-    """Return the parameters of one column of the largest member, ``parameters_[column]``.
-
-    Parameters
-    ----------
-    column : name
-
-    Returns
-    -------
-    ParameterTable
-    """
+    """Return the parameters of one column of the largest member, ``parameters_[column]``."""
     parameter_table: ParameterTable = looked_up(parameters(model), column)
     return parameter_table
 
 
 def class_prior(model: Any) -> ParameterTable:
-    """p(class), which is the same in all members."""
+    """Return p(class), which is the same in all members."""
     table_of_classes: ParameterTable = largest_member(model).class_prior_
     return table_of_classes
 
 
 def posterior(model: Any) -> Posteriors:
-    """The posterior distributions of the parameters of the largest member, by column."""
+    """Return the posterior distributions of the parameters of the largest member, by column."""
     try:
         member_posterior = largest_member(model).posterior_
     except EstimateError as error:
@@ -88,35 +79,13 @@ def posterior(model: Any) -> Posteriors:
 
 
 def n_rows(model: Any) -> float:
-    """The total weight of the training rows."""
+    """Return the total weight of the training rows."""
     found: float = largest_member(model).n_rows_
     return found
 
 
-def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
-    """Raise EstimateError: stacked classifiers have no density of the rows."""
-    check_is_fitted(model, "members_")
-    raise as_attribute_error(
-        EstimateError(
-            "AutoClassifier averages p(class | row) of its members, so it has no density of rows, likelihood or "
-            "information criteria.\n    Its members may have them: members_[0].model.log_likelihood(X, y)."
-        )
-    )
-
-
 def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
-    """Return the contribution of each column to the log-odds of each row, by the largest member.
-
-    Parameters
-    ----------
-    X : as for `fit`, without the target
-    against : label, optional
-        The class to compare with; by default the runner-up.
-
-    Returns
-    -------
-    Explanation
-    """
+    """Return the contribution of each column to the log-odds of each row, by the largest member."""
     check_is_fitted(model, "members_")
     first = model.members_[0]
     table = mask_invalid_cells(open_columns(model, X), model._column_specs(), None)
@@ -128,18 +97,7 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
 
 
 def show_work(model: Any, row: Rows) -> str:
-    """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean.
-
-    ``members_[k].model.show_work`` shows the calculation of one member.
-
-    Parameters
-    ----------
-    row : the features of one row
-
-    Returns
-    -------
-    str
-    """
+    """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean."""
     check_is_fitted(model, "members_")
     table = mask_invalid_cells(open_columns(model, row), model._column_specs(), None)
     if table.n_rows != 1:

@@ -23,19 +23,7 @@ def plot_decision_boundary(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """Plot the decision regions of the ensemble in the plane of two columns; needs matplotlib.
-
-    All other columns are missing. If missingness is informative, this influences the predicted classes.
-
-    Parameters
-    ----------
-    X, y, columns, ax
-        As for `NaiveBayes.plot_decision_boundary`.
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the decision regions of the ensemble in the plane of two columns."""
     check_is_fitted(model, "members_")
     from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
     from tallybayes.plotting.classifier.plane_models import EnsemblePlane
@@ -44,17 +32,7 @@ def plot_decision_boundary(
 
 
 def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
-    """Plot the distribution of every column in each class, by the member with the largest weight; needs matplotlib.
-
-    Parameters
-    ----------
-    columns, X, y
-        As for `NaiveBayes.plot_columns`.
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the distribution of every column in each class, by the member with the largest weight."""
     return _with_note(model, largest_member(model).plot_columns(columns, *_rows(model, X, y)), above=True)
 
 
@@ -65,36 +43,12 @@ def plot_joint(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """Plot the joint distribution of two columns and the product of their marginals; needs matplotlib.
-
-    The member with the largest weight is plotted, one row per class.
-
-    Parameters
-    ----------
-    X, y, columns, ax
-        As for `NaiveBayes.plot_joint`.
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the joint distribution of two columns and the product of their marginals."""
     return _with_note(model, largest_member(model).plot_joint(*_rows(model, X, y), columns, ax), above=False)
 
 
 def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
-    """Plot the class means as images, row by row, by the member with the largest weight; needs matplotlib.
-
-    Dropped columns are blank.
-
-    Parameters
-    ----------
-    shape : (rows, columns)
-        The shape of the image, such as (28, 28).
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the class means as images, row by row, by the member with the largest weight."""
     member = largest_member(model)
     from tallybayes.plotting.classifier.class_means import plot_class_means
 
@@ -102,16 +56,7 @@ def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
 
 
 def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
-    """Plot the member with the largest weight as a graph with plates; needs matplotlib.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the member with the largest weight as a graph with plates."""
     return _with_note(model, largest_member(model).plot_graph(ax), above=False)
 
 

@@ -49,13 +49,7 @@ class EnsembleSummary(Result):
 
 
 def summary(model: Any) -> EnsembleSummary:
-    """Return a summary of the members with their weights and columns.
-
-    Returns
-    -------
-    EnsembleSummary
-        It prints as tables.
-    """
+    """Return a summary of the members with their weights and columns."""
     check_is_fitted(model, "members_")
     members = []
     for spec, member in model.members_:

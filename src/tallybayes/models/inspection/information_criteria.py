@@ -38,12 +38,7 @@ def bic(model: Any) -> float:
 
 
 def evidence_bound(model: Any) -> float:
-    """A lower bound (ELBO) of the log evidence of the observed data, in nats: higher is better.
-
-    Let q be the posterior of the unobserved components or states. Then log p(rows) ≥ log ∫ exp E_q[log p(all | θ)]
-    p(θ) dθ + the entropy of q. The integral is the closed form of complete rows, at the expected sufficient statistics,
-    under ``prior_``. Without unobserved values it equals the evidence.
-    """
+    """Return a lower bound (ELBO) of the log evidence of the observed data, in nats: higher is better."""
     check_is_fitted(model, "tally_")
     model._require_counts("the evidence")
     model._check_has_likelihood_measures("evidence")

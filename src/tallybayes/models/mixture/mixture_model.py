@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils import ClassifierTags
@@ -22,9 +22,19 @@ from tallybayes.models.classification.semi_supervised import count_first
 from tallybayes.models.inputs.columns import columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inspection.information_criteria import evidence_bound
-from tallybayes.models.sklearn_bases import typed_property
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, SampleWeights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from matplotlib.axes import Axes
+
+    from tallybayes.data.table import Table
+    from tallybayes.estimation.em.em_loop import EMSummary
+    from tallybayes.families.family import Family
+    from tallybayes.plotting.plot import Plot
+    from tallybayes.tally.factor import Factor, Name
 
 
 class Mixture(IndependentBlocksMixin, ClassConditionalModel):
@@ -109,17 +119,120 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
     unlabeled = "em"
     unlabeled_weight = 1.0
     missing_label = None
-    n_classes = property(lambda model: model.n_components)
-    evidence_lower_bound_ = typed_property(evidence_bound)
-    from_parameters = classmethod(mixture_from_parameters)
-    columns_ = typed_property(columns_of)
-    dropped_columns_ = typed_property(dropped_columns_of)
-    _repr_lines = repr_lines
-    _make_factors = column_factors
-    _tally_for = retally
-    _count_initial_rows = count_first
-    plot_convergence = plot_convergence
-    plot_words = plot_words
+
+    @property
+    def n_classes(self) -> int:
+        """The number of components."""
+        return self.n_components
+
+    @property
+    def evidence_lower_bound_(self) -> float:
+        """A lower bound (ELBO) of the log evidence of the observed data, in nats: higher is better.
+
+        Let q be the posterior of the unobserved components or states. Then log p(rows) ≥ log ∫ exp E_q[log p(all | θ)]
+        p(θ) dθ + the entropy of q. The integral is the closed form of complete rows, at the expected sufficient
+        statistics, under ``prior_``. Without unobserved values it equals the evidence.
+        """
+        return evidence_bound(self)
+
+    @classmethod
+    def from_parameters(
+        cls,
+        parameters: Mapping[Any, Any],
+        class_prior: ClassPrior = None,
+        *,
+        columns: Columns | None = None,
+        levels: Mapping[Any, Iterable[Any]] | None = None,
+        strength: float | None = None,
+    ) -> Mixture:
+        """Return a mixture with user-specified parameters.
+
+        Parameters
+        ----------
+        parameters, columns, levels, strength, **options
+            As for `NaiveBayes.from_parameters`; the components are 0, 1, … With `strength`, EM also starts at the
+            parameters (``warm_start``).
+        class_prior : p(component), as an array, series or mapping
+
+        Returns
+        -------
+        Mixture
+            Pass it to ``fit(X, initial=mixture)`` of another mixture to start EM there.
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> two = tb.Mixture.from_parameters({0: [{"mean": 0, "variance": 1}, {"mean": 3, "variance": 1}]}, [0.5, 0.5])
+        >>> two.predict_proba([[1.5]])
+        array([[0.5, 0.5]])
+        """
+        return mixture_from_parameters(cls, parameters, class_prior, columns=columns, levels=levels, strength=strength)
+
+    @property
+    def columns_(self) -> dict[Any, Family]:
+        """Return the family of every column in use, as given or selected; by tuple for columns of one block."""
+        return columns_of(self)
+
+    @property
+    def dropped_columns_(self) -> dict[Name, str]:
+        """Return the reason of every dropped column."""
+        return dropped_columns_of(self)
+
+    def _repr_lines(self) -> list[str]:
+        """Return lines with the families that were selected by evidence, and the dropped columns."""
+        return repr_lines(self)
+
+    def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
+        """Return a factor for every block of like columns given the class, and set the dropped columns of the model."""
+        return column_factors(self, table, target, weight)
+
+    def _tally_for(self, other: Any) -> Tally:
+        """Return the tally in the families of another model, if they have the same sufficient statistics."""
+        return retally(self, other)
+
+    def _count_initial_rows(
+        self, table: Table, weight: SampleWeights, factors: list[Factor]
+    ) -> tuple[Tally, EMSummary | None]:
+        """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
+        return count_first(self, table, weight, factors)
+
+    def plot_convergence(self, ax: Axes | None = None) -> Plot:
+        """Plot the objective of EM by iteration, for every initialization; needs matplotlib.
+
+        Increase ``n_init`` if few initializations reach the highest objective. Maximum likelihood runs twice per
+        initialization: after one iteration under default priors, and after their convergence. A model loaded from a
+        file has the history of the best run only.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return plot_convergence(self, ax)
+
+    def plot_words(self, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
+        """Plot the most characteristic words of each class, with credible intervals; needs matplotlib.
+
+        Words are ranked by their probability in the class times the log ratio to the largest probability in another
+        class.
+
+        Parameters
+        ----------
+        column : name, optional
+            The text column or block of word counts; optional if there is only one.
+        most : int, default 10
+            The number of words per class.
+        mass : float, default 0.95
+            The posterior probability of the intervals.
+
+        Returns
+        -------
+        Plot
+        """
+        return plot_words(self, column, most, mass)
 
     def fit(
         self, X: Rows, y: None = None, sample_weight: SampleWeights = None, *, initial: Mixture | None = None

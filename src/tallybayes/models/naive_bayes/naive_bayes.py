@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.models.classification.classifier import Classifier
@@ -12,8 +12,19 @@ from tallybayes.models.classification.independent_blocks import IndependentBlock
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally, with_kinds_of
 from tallybayes.models.classification.methods.classifier_plots import plot_words
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
-from tallybayes.models.sklearn_bases import typed_property
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from matplotlib.axes import Axes
+
+    from tallybayes.data.table import Table
+    from tallybayes.families.family import Family
+    from tallybayes.plotting.plot import Plot
+    from tallybayes.tally.factor import Factor, Name
+    from tallybayes.tally.tally import Tally
+    from tallybayes.typing import Rows, SampleWeights
 
 
 class NaiveBayes(IndependentBlocksMixin, Classifier):
@@ -121,16 +132,101 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         self.n_init = n_init
         self.random_state = random_state
 
-    from_parameters = classmethod(naive_bayes_from_parameters)
-    columns_ = typed_property(columns_of)
-    dropped_columns_ = typed_property(dropped_columns_of)
-    _repr_lines = repr_lines
-    _check_mergeable = check_same_families
-    _make_factors = column_factors
-    _tally_for = retally
-    _resolve_column_types = with_kinds_of
-    plot_convergence = plot_convergence
-    plot_words = plot_words
+    @classmethod
+    def from_parameters(
+        cls,
+        parameters: Mapping[Any, Any],
+        class_prior: ClassPrior = None,
+        *,
+        classes: Iterable[Hashable] | None = None,
+        columns: Columns | None = None,
+        levels: Mapping[Any, Iterable[Any]] | None = None,
+        strength: float | None = None,
+    ) -> NaiveBayes:
+        """Return a model with user-specified parameters.
+
+        Methods that need counts (`partial_fit`, `forget`, ``+``, the evidence) raise `NoCountsError`.
+
+        Parameters
+        ----------
+        parameters : mapping from a column, or a tuple of columns of one block, to its parameters in every class
+            By class: ``{label: probability}`` for a categorical column; ``{"mean": …, "variance": …}`` for a Gaussian
+            column, ``{"mean": …, "covariance": …}`` for a block, ``{"rate": …}`` for a Poisson column; one number is
+            the probability of 1. As mappings, data frames (a row for every class) or arrays. Labels that a mapping
+            lacks have probability 0. ``parameters_`` of a fitted model is such a mapping.
+        class_prior : p(class), as a mapping, series or array
+            Optional if `parameters` has it, as ``parameters_`` does.
+        classes : sequence of labels, optional
+            The classes of arrays; by default 0, 1, …
+        columns : Family, or mapping from columns to families, optional
+            The families that the parameter names do not determine, such as ``tb.LogNormal()`` or ``tb.Multinomial()``.
+        levels : mapping from column to its labels, optional
+            For arrays of probabilities.
+        strength : float, optional
+            Use the parameters as a prior with the strength of that many rows, distributed over the classes by the class
+            prior. The model has no rows; use `fit` or `partial_fit`. Under ``"bayes"`` categorical columns have the
+            given probabilities, and Gaussian columns are wider, as so few rows determine the parameters less.
+        **options
+            Parameters of the constructor.
+
+        Returns
+        -------
+        A fitted model
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> model = tb.NaiveBayes.from_parameters(
+        ...     {"sky": {"yes": {"sun": 0.75, "rain": 0.25}, "no": {"sun": 0.25, "rain": 0.75}},
+        ...      "warmth": {"yes": {"mean": 24, "variance": 9}, "no": {"mean": 15, "variance": 16}}},
+        ...     class_prior={"yes": 0.5, "no": 0.5})
+        >>> model.predict_proba({"sky": ["sun"], "warmth": [None]})        # of no, of yes
+        array([[0.25, 0.75]])
+        """
+        return naive_bayes_from_parameters(
+            cls, parameters, class_prior, classes=classes, columns=columns, levels=levels, strength=strength
+        )
+
+    @property
+    def columns_(self) -> dict[Any, Family]:
+        """Return the family of every column in use, as given or selected; by tuple for columns of one block."""
+        return columns_of(self)
+
+    @property
+    def dropped_columns_(self) -> dict[Name, str]:
+        """Return the reason of every dropped column."""
+        return dropped_columns_of(self)
+
+    def _repr_lines(self) -> list[str]:
+        """Return lines with the families that were selected by evidence, and the dropped columns."""
+        return repr_lines(self)
+
+    def _check_mergeable(self, other: Any) -> None:
+        """Raise StatisticsError if the models have columns in different families."""
+        return check_same_families(self, other)
+
+    def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
+        """Return a factor for every block of like columns given the class, and set the dropped columns of the model."""
+        return column_factors(self, table, target, weight)
+
+    def _tally_for(self, other: Any) -> Tally:
+        """Return the tally in the families of another model, if they have the same sufficient statistics."""
+        return retally(self, other)
+
+    def _resolve_column_types(self, X: Rows) -> Any:
+        """Return the model with the types of columns whose training values were all missing, from new rows.
+
+        A batch in which all values of a column are missing does not determine its type.
+        """
+        return with_kinds_of(self, X)
+
+    def plot_convergence(self, ax: Axes | None = None) -> Plot:
+        """Plot the objective of EM by iteration, for every initialization."""
+        return plot_convergence(self, ax)
+
+    def plot_words(self, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
+        """Plot the most characteristic words of each class, with credible intervals."""
+        return plot_words(self, column, most, mass)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn, which depend on the families of the columns."""

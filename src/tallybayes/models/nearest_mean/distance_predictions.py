@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.table import Table
-from tallybayes.errors import DataError, EstimateError, printable
+from tallybayes.errors import DataError, printable
 from tallybayes.estimation.scoring.extreme_rows import far_leads, rows_without_precision
 from tallybayes.estimation.scoring.factor_scorer import (
     FactorScorer,
@@ -23,7 +23,6 @@ from tallybayes.models.classification.class_parameters import labeled_class_prio
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown
 from tallybayes.models.classification.methods.show_work import MOST_COLUMNS, one_row
-from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.tally.factor import Factor
@@ -31,7 +30,7 @@ from tallybayes.typing import Rows
 
 
 def class_log_prior(model: Any) -> np.ndarray:
-    """The log class prior: uniform, because only distances decide."""
+    """Return the log class prior: uniform, because only distances decide."""
     n_classes = len(model.classes_)
     return np.full(n_classes, -np.log(max(n_classes, 1)))
 
@@ -58,22 +57,8 @@ def labeled_factors(model: Any) -> list[LabeledFactor]:
     ]
 
 
-def raise_no_density(model: Any, *arguments: object, **more: object) -> NoReturn:
-    """Raise EstimateError: distances define no density of the rows, and no prior."""
-    raise EstimateError(
-        "NearestClassMean has no density of rows, and so no likelihood, posterior or information criteria: it "
-        "compares\n    distances. tb.GaussianDiscriminant('tied', class_prior='uniform') is equivalent and has them."
-    )
-
-
-@predict_in_batches
 def squared_distances(model: Any, X: Rows) -> np.ndarray:
-    """Return the squared distance of each row to each class mean, shape (n, classes).
-
-    Parameters
-    ----------
-    X : array or data frame of numbers
-    """
+    """Return the squared distance of each row to each class mean, shape (n, classes)."""
     check_is_fitted(model, "tally_")
     if not len(model.means_):
         raise DataError("no class is left to predict: every row was forgotten.\n    Fit at least one row.")
@@ -104,13 +89,11 @@ def numbers(model: Any, table: Table) -> np.ndarray:
     return rows
 
 
-@predict_in_batches
 def predict_proba(model: Any, X: Rows) -> np.ndarray:
     """Return p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
     return np.exp(model.predict_log_proba(X))
 
 
-@predict_in_batches
 def predict_log_proba(model: Any, X: Rows) -> np.ndarray:
     """Return log p(class | x), shape (n, classes)."""
     score = negative_half_squared_distances(model, X)
@@ -118,18 +101,8 @@ def predict_log_proba(model: Any, X: Rows) -> np.ndarray:
     return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
 
 
-@predict_in_batches
 def predict(model: Any, X: Rows) -> np.ndarray:
-    """Return the class of the nearest mean; ties go to the first class.
-
-    Parameters
-    ----------
-    X : array or data frame of numbers
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+    """Return the class of the nearest mean; ties go to the first class."""
     nearest = negative_half_squared_distances(model, X).argmax(axis=1)
     return model.classes_[nearest]
 
@@ -146,16 +119,7 @@ def negative_half_squared_distances(model: Any, X: Rows) -> np.ndarray:
 
 
 def show_work(model: Any, row: Rows) -> str:
-    """Return a step-by-step calculation of the distances of one row to each mean, and of its class probabilities.
-
-    Parameters
-    ----------
-    row : the features of one row
-
-    Returns
-    -------
-    str
-    """
+    """Return a step-by-step calculation of the distances of one row to each mean, and of its class probabilities."""
     table = one_row(model, row)
     squares = model.squared_distances(row)[0]
     sheet = CalculationSheet("p(class | x) ∝ exp(−½ d²(x, μ)), d² = ‖W (x − μ)‖²", list(model.classes_))

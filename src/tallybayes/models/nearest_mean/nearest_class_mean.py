@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.counting import check_weight
 from tallybayes.data.table import Table
-from tallybayes.errors import EstimateError, FileError, StatisticsError
+from tallybayes.errors import EstimateError, FileError, StatisticsError, TallybayesError
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
 from tallybayes.families.family import Family
@@ -26,6 +26,7 @@ from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_parameters import class_prior
 from tallybayes.models.classification.methods import classifier_plots
 from tallybayes.models.classification.methods.report_page import report
+from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.input_format import InputFormat, read_more_rows
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inspection import labeled_parameters
@@ -34,12 +35,23 @@ from tallybayes.models.nearest_mean import distance_predictions
 from tallybayes.models.nearest_mean.distance_predictions import check_finite
 from tallybayes.models.nearest_mean.metric_learning import MetricFit, learn_metric, metric_root, whitening_matrix
 from tallybayes.models.receipt import with_receipt
-from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
+from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.apps.report import Report
+    from tallybayes.estimation.scoring.factor_scorer import FactorScorer
+    from tallybayes.models.inspection.labeled_parameters import LabeledFactor
+    from tallybayes.models.inspection.model_summary import Summary
+    from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable
+    from tallybayes.plotting.plot import Plot
+    from tallybayes.tally.domain import Domain
 
 
 class NearestClassMean(ClassifierMixin, Model):
@@ -103,14 +115,81 @@ class NearestClassMean(ClassifierMixin, Model):
     _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "metric": StringOptions(("mahalanobis", "euclidean", "learned"), ("a matrix", "a callable"))
     }
-    classes_ = typed_property(classifier_fit.classes)
-    feature_names_in_ = typed_property(classifier_fit.feature_names_in)
-    n_features_in_ = typed_property(classifier_fit.n_features_in)
-    target_ = typed_property(classifier_fit.target)
-    report = report
-    _target = typed_property(classifier_fit.target)
-    _with_one_target = classifier_fit.with_one_target
-    _class_domain = typed_property(classifier_fit.class_domain)
+    _absent_attributes: ClassVar[Mapping[str, TallybayesError]] = dict.fromkeys(
+        ("posterior_", "log_likelihood", "log_evidence", "description_length", "bic_", "aic_"),
+        EstimateError(
+            "NearestClassMean has no density of rows, and so no likelihood, posterior or information criteria: it\n"
+            "    compares distances. tb.GaussianDiscriminant('tied', class_prior='uniform') is equivalent and has them."
+        ),
+    )
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The sorted classes, in the data type of the target."""
+        return classifier_fit.classes(self)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The column names of the data frame that was fitted."""
+        return classifier_fit.feature_names_in(self)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return classifier_fit.n_features_in(self)
+
+    @property
+    def target_(self) -> Name:
+        """The name of the target column."""
+        return classifier_fit.target(self)
+
+    def report(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        *,
+        by: str | None = None,
+        title: str | None = None,
+        held_out: bool = False,
+    ) -> Report:
+        """Return an HTML page about the model and its predictions on some rows; its plots need matplotlib.
+
+        The page contains the counts, the metrics, warnings, unusual rows (`tb.audit`), three explained rows, and a form
+        to vary cells, class probabilities and costs. It is one file that works offline.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            Labeled rows, preferably held-out rows.
+        y : array-like of shape (n,), or column name of X, optional
+            By default the target column of `fit`.
+        by : column name of X, optional
+            Show the metrics for each level of this column, with intervals.
+        title : str, optional
+        held_out : bool, default False
+            Whether the rows are held out. Only then the page contains advice on columns and calibration.
+
+        Returns
+        -------
+        Report
+            A notebook shows it; ``.save("report.html")`` writes it.
+        """
+        return report(self, X, y, by=by, title=title, held_out=held_out)
+
+    @property
+    def _target(self) -> Name:
+        """The name of the target column."""
+        return classifier_fit.target(self)
+
+    def _with_one_target(self, other: Any) -> tuple[Any, Any]:
+        """Return both models with the same name of the target."""
+        return classifier_fit.with_one_target(self, other)
+
+    @property
+    def _class_domain(self) -> Domain:
+        """The classes of the tally."""
+        return classifier_fit.class_domain(self)
+
     tally_: Tally
     _shape: InputFormat
 
@@ -374,17 +453,111 @@ class NearestClassMean(ClassifierMixin, Model):
         check_is_fitted(self, "tally_")
         return self._cached("means", lambda: self._moments().mean)
 
-    parameters_ = typed_property(labeled_parameters.parameters)
-    parameter_table = labeled_parameters.table
-    class_prior_ = typed_property(class_prior)
-    class_log_prior_ = typed_property(distance_predictions.class_log_prior)
-    _labeled_factors = distance_predictions.labeled_factors
-    show_work = distance_predictions.show_work
-    plot_decision_boundary = classifier_plots.plot_nearest
-    plot_class_means = classifier_plots.plot_class_means
-    _factor_scorers = typed_property(distance_predictions.scored)
-    summary = summary
-    _total_weight = rows_by_class
+    @property
+    def parameters_(self) -> Parameters:
+        """The parameters by column, a `ParameterTable` each, under the model's estimate.
+
+        Probabilities of levels are labeled by level (of bins by interval); other parameters by name, such as mean,
+        variance and rate. Under ``"bayes"`` these are posterior means; predictions integrate the parameters out.
+        """
+        return labeled_parameters.parameters(self)
+
+    def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
+        """Return the parameters of one column, ``parameters_[column]``.
+
+        Parameters
+        ----------
+        column : name
+            A column, a block of columns, or a tuple of columns that the model describes jointly.
+
+        Returns
+        -------
+        ParameterTable
+        """
+        return labeled_parameters.table(self, column)
+
+    @property
+    def class_prior_(self) -> ParameterTable:
+        """Return p(class): the fixed probabilities, or their estimate."""
+        return class_prior(self)
+
+    @property
+    def class_log_prior_(self) -> np.ndarray:
+        """log p(class), in the order of ``classes_``; −inf for a class with probability zero."""
+        return distance_predictions.class_log_prior(self)
+
+    def _labeled_factors(self) -> list[LabeledFactor]:
+        """Return p(class) and every factor given the class, labeled."""
+        return distance_predictions.labeled_factors(self)
+
+    def show_work(self, row: Rows) -> str:
+        """Return a step-by-step calculation of the distances of one row to each mean, and of its class probabilities.
+
+        Parameters
+        ----------
+        row : the features of one row
+
+        Returns
+        -------
+        str
+        """
+        return distance_predictions.show_work(self, row)
+
+    def plot_decision_boundary(
+        self,
+        X: Rows | None = None,
+        y: Labels | None = None,
+        columns: Iterable[Name] | None = None,
+        ax: Axes | None = None,
+    ) -> Plot:
+        """Plot the regions of the nearest means in the plane of two columns; needs matplotlib.
+
+        Distances need complete rows, so all other columns are set to their means.
+
+        Parameters
+        ----------
+        X, y, columns, ax
+            As for `NaiveBayes.plot_decision_boundary`.
+
+        Returns
+        -------
+        Plot
+        """
+        return classifier_plots.plot_nearest(self, X, y, columns, ax)
+
+    def plot_class_means(self, shape: tuple[int, int]) -> Plot:
+        """Plot the mean of each class as an image of its columns, row by row; needs matplotlib.
+
+        Parameters
+        ----------
+        shape : (rows, columns)
+            The shape of the image, such as (28, 28).
+
+        Returns
+        -------
+        Plot
+        """
+        return classifier_plots.plot_class_means(self, shape)
+
+    @property
+    def _factor_scorers(self) -> list[FactorScorer]:
+        """The scorer of every factor."""
+        return distance_predictions.scored(self)
+
+    def summary(self) -> Summary:
+        """Return a summary of the columns: family, levels, fraction of missing cells and prior.
+
+        Returns
+        -------
+        Summary
+            It prints as a table.
+        """
+        return summary(self)
+
+    def _total_weight(self) -> float:
+        """The weight of all rows that were counted, of a model with classes."""
+        return rows_by_class(self)
+
     _group_word = "classes"
 
     def _summary_title(self, n_rows: float) -> str:
@@ -396,13 +569,6 @@ class NearestClassMean(ClassifierMixin, Model):
 
     def _resolved_priors(self) -> dict[Any, Any]:
         return {}  # the means have no prior
-
-    posterior_ = property(distance_predictions.raise_no_density)
-    log_likelihood = distance_predictions.raise_no_density
-    log_evidence = distance_predictions.raise_no_density
-    description_length = distance_predictions.raise_no_density
-    bic_ = property(distance_predictions.raise_no_density)
-    aic_ = property(distance_predictions.raise_no_density)
 
     @property
     def projection_(self) -> np.ndarray:
@@ -425,11 +591,59 @@ class NearestClassMean(ClassifierMixin, Model):
         check_is_fitted(self, "tally_")
         return self._metric_fit is None or self._metric_fit.converged
 
-    squared_distances = distance_predictions.squared_distances
-    predict = distance_predictions.predict
-    predict_proba = distance_predictions.predict_proba
-    predict_log_proba = distance_predictions.predict_log_proba
-    _numbers = distance_predictions.numbers
+    @predict_in_batches
+    def squared_distances(self, X: Rows) -> np.ndarray:
+        """Return the squared distance of each row to each class mean, shape (n, classes).
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+        """
+        return distance_predictions.squared_distances(self, X)
+
+    @predict_in_batches
+    def predict(self, X: Rows) -> np.ndarray:
+        """Return the class of the nearest mean; ties go to the first class.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return distance_predictions.predict(self, X)
+
+    @predict_in_batches
+    def predict_proba(self, X: Rows) -> np.ndarray:
+        """Return p(class | row), shape (n, classes).
+
+        A row that is impossible in every class gets the class prior, and a warning names it.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        class_prior : as for the constructor, optional
+            The class prior of the rows to predict, if it differs from that of the training rows.
+        """
+        return distance_predictions.predict_proba(self, X)
+
+    @predict_in_batches
+    def predict_log_proba(self, X: Rows) -> np.ndarray:
+        """Return log p(class | row), shape (n, classes).
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        class_prior : as for the constructor, optional
+            The class prior of the rows to predict, if it differs from that of the training rows.
+        """
+        return distance_predictions.predict_log_proba(self, X)
+
+    def _numbers(self, table: Table) -> np.ndarray:
+        """Return the cells of rows without missing values; raise DataError for a missing cell."""
+        return distance_predictions.numbers(self, table)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a sealed file that `tb.load` reads; a callable metric cannot be saved.

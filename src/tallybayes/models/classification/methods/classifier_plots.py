@@ -23,23 +23,7 @@ def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None
 
 
 def plot_words(model: Any, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
-    """Plot the most characteristic words of each class, with credible intervals; needs matplotlib.
-
-    Words are ranked by their probability in the class times the log ratio to the largest probability in another class.
-
-    Parameters
-    ----------
-    column : name, optional
-        The text column or block of word counts; optional if there is only one.
-    most : int, default 10
-        The number of words per class.
-    mass : float, default 0.95
-        The posterior probability of the intervals.
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the most characteristic words of each class, with credible intervals."""
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.top_words import plot_words
 
@@ -98,19 +82,7 @@ def plot_nearest(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """Plot the regions of the nearest means in the plane of two columns; needs matplotlib.
-
-    Distances need complete rows, so all other columns are set to their means.
-
-    Parameters
-    ----------
-    X, y, columns, ax
-        As for `NaiveBayes.plot_decision_boundary`.
-
-    Returns
-    -------
-    Plot
-    """
+    """Plot the regions of the nearest means in the plane of two columns."""
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
     from tallybayes.plotting.classifier.plane_models import DistancePlane

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes.errors import ExportError
 from tallybayes.typing import Names
 
 if TYPE_CHECKING:
@@ -33,11 +32,3 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     names = model._required_columns
     shape = model._shape
     return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))
-
-
-def raise_no_export(model: Any) -> NoReturn:
-    """Raise ExportError: ensembles cannot be exported."""
-    raise ExportError(
-        "export of ensembles of calibrated models is not supported.\n"
-        "    Export its largest member, members_[0].model, without its calibration, or a tb.NaiveBayes('suggest')."
-    )
