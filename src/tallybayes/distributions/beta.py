@@ -17,6 +17,7 @@ from tallybayes.distributions.parameter_distribution import (
     as_float,
     as_size,
     broadcast_prior,
+    check_positive,
     tail_probabilities,
 )
 from tallybayes.errors import PriorError
@@ -68,9 +69,8 @@ class Beta(ParameterDistribution):
         mean = np.asarray(mean, dtype=float)
         if not ((mean > 0) & (mean < 1)).all():
             raise PriorError(f"Beta.from_mean needs 0 < mean < 1, found {as_float(mean)}.")
-        distribution = cls(mean * strength, (1 - mean) * strength)
-        distribution._require_positive("alpha", "beta")
-        return distribution
+        check_positive("Beta.from_mean", strength=strength)
+        return cls(mean * strength, (1 - mean) * strength)
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Beta:

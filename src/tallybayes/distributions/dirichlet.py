@@ -16,6 +16,7 @@ from tallybayes.distributions.parameter_distribution import (
     as_float,
     as_size,
     broadcast_prior,
+    check_positive,
     tail_probabilities,
 )
 from tallybayes.errors import PriorError
@@ -74,23 +75,28 @@ class Dirichlet(ParameterDistribution):
         mean = np.asarray(mean, dtype=float)
         if mean.ndim == 0 or not np.allclose(mean.sum(axis=-1), 1.0):
             raise PriorError(f"Dirichlet.from_mean needs probabilities that sum to 1, found {mean}.")
-        distribution = cls(mean * np.asarray(strength, dtype=float)[..., None])
-        distribution._require_positive("concentration")
-        return distribution
+        check_positive("Dirichlet.from_mean", mean=mean, strength=strength)
+        return cls(mean * np.asarray(strength, dtype=float)[..., None])
 
     @property
     def segments(self) -> Segments:
         """The columns as contiguous segments of the cells."""
-        return Segments([self._known().shape[-1]] if self.sizes is None else self.sizes)
+        return self._cells()[1]
 
-    def _known(self) -> np.ndarray:
-        """Return the concentrations, or raise PriorError if the number of levels is not known."""
+    def _cells(self, quantity: str | None = None) -> tuple[np.ndarray, Segments]:
+        """Return the concentrations and the segments of the columns.
+
+        Raise PriorError if the number of levels is not known or, for a requested quantity, if α is improper.
+        """
+        if quantity is not None:
+            self._require_proper(quantity)
         if self.concentration.ndim == 0:
             raise PriorError(
                 f"{self!r} stands for any number of levels, so its mean, mode and density are undefined.\n"
                 "    Pass one number per level, as in tb.Dirichlet([1, 1, 1]), or update it with statistics."
             )
-        return np.asarray(self.concentration)
+        cells = np.asarray(self.concentration)
+        return cells, Segments([cells.shape[-1]] if self.sizes is None else self.sizes)
 
     def _fit(self, statistics: Counts | Totals) -> tuple[np.ndarray, np.ndarray, Segments]:
         """Return concentrations and counts of the same shape, and the segments of their columns."""
@@ -108,14 +114,12 @@ class Dirichlet(ParameterDistribution):
 
     def mean(self) -> Any:
         """Return E[θ_k] = α_k / Σα."""
-        self._require_proper("mean")
-        alpha, segments = self._known(), self.segments
+        alpha, segments = self._cells("mean")
         return alpha / segments.broadcast_to_cells(segments.sum(alpha))
 
     def variance(self) -> Any:
         """Return Var θ_k = m_k (1 − m_k) / (Σα + 1), where m is the mean."""
-        self._require_proper("variance")
-        alpha, segments = self._known(), self.segments
+        alpha, segments = self._cells("variance")
         total = segments.broadcast_to_cells(segments.sum(alpha))
         return alpha / total * ((total - alpha) / total) / (total + 1)
 
@@ -125,15 +129,14 @@ class Dirichlet(ParameterDistribution):
         If no α exceeds 1, levels with α = 1 have equal probability. Raise PriorError if every α is below 1: the density
         is unbounded at several points.
         """
-        self._require_proper("mode")
-        alpha, segments = self._known(), self.segments
+        alpha, segments = self._cells("mode")
         if ((segments.max(alpha) < 1) & (segments.sizes > 1)).any():
             raise self._without_mode()
         return self.mode_or_boundary()
 
     def mode_or_boundary(self) -> Any:
         """Return the mode. If no α exceeds 1, levels with the largest α have equal probability."""
-        alpha, segments = self._known(), self.segments
+        alpha, segments = self._cells()
         excess = np.maximum(alpha - 1, 0.0)
         total = segments.sum(excess)
         largest = (alpha == segments.broadcast_to_cells(segments.max(alpha))).astype(float)
@@ -143,10 +146,9 @@ class Dirichlet(ParameterDistribution):
 
     def interval(self, mass: float = 0.95) -> Interval:
         """Return the equal-tailed credible interval of every θ_k, from its Beta marginal distribution."""
-        self._require_proper("interval")
         from scipy.special import betaincinv
 
-        alpha, segments = self._known(), self.segments
+        alpha, segments = self._cells("interval")
         rest = segments.broadcast_to_cells(segments.sum(alpha)) - alpha
         alone = rest <= 0  # a column with a single level: its probability is 1
         ends = (betaincinv(alpha, np.where(alone, 1.0, rest), tail) for tail in tail_probabilities(mass))
@@ -154,8 +156,7 @@ class Dirichlet(ParameterDistribution):
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Draw random probabilities θ, which sum to 1 within each column."""
-        self._require_proper("sample")
-        alpha, segments = self._known(), self.segments
+        alpha, segments = self._cells("sample")
         rng = np.random.default_rng(random_state)
         shape = as_size(n) + alpha.shape
         # Gamma(α) = Gamma(α + 1) · U^(1/α), computed in logarithms so that small α do not underflow to 0 / 0.
@@ -165,8 +166,7 @@ class Dirichlet(ParameterDistribution):
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """Return log p(θ) per group and column: −inf if θ is not a probability vector."""
-        self._require_proper("log_prob")
-        alpha, segments = self._known(), self.segments
+        alpha, segments = self._cells("log_prob")
         theta = np.asarray(parameter, dtype=float)
         inside = (np.abs(segments.sum(theta) - 1) < 1e-9) & (segments.sum((theta < 0).astype(float)) == 0)
         density = segments.sum(xlogy(alpha - 1, np.maximum(theta, 0.0)) - gammaln(alpha)) + gammaln(segments.sum(alpha))
@@ -195,7 +195,8 @@ class Dirichlet(ParameterDistribution):
 
     def column(self, index: int) -> Dirichlet:
         """Return the distribution of one column's probabilities."""
-        return Dirichlet(self.segments.split(self._known())[index])
+        alpha, segments = self._cells()
+        return Dirichlet(segments.split(alpha)[index])
 
 
 def _drop_single_column(values: np.ndarray) -> Any:

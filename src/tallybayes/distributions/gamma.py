@@ -18,6 +18,7 @@ from tallybayes.distributions.parameter_distribution import (
     as_float,
     as_size,
     broadcast_prior,
+    check_positive,
     tail_probabilities,
 )
 from tallybayes.statistics.totals import Totals
@@ -61,9 +62,8 @@ class Gamma(ParameterDistribution):
         >>> tb.Gamma.from_mean(3.0, 2)
         Gamma(6, 2)
         """
-        distribution = cls(np.asarray(mean, dtype=float) * strength, strength)
-        distribution._require_positive("shape", "rate")
-        return distribution
+        check_positive("Gamma.from_mean", mean=mean, strength=strength)
+        return cls(np.asarray(mean, dtype=float) * strength, strength)
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Gamma:

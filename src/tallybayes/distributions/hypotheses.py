@@ -278,7 +278,7 @@ class Hypotheses(ParameterDistribution):
         return self
 
 
-def _equal(value: Any, parameter: Any) -> bool:
+def _equal(value: object, parameter: object) -> bool:
     """Return whether two parameters are equal, as arrays where possible."""
     try:
         return bool(np.array_equal(np.ravel(np.asarray(value, float)), np.ravel(np.asarray(parameter, float))))

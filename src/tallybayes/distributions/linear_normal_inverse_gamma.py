@@ -184,12 +184,12 @@ class LinearNormalInverseGamma(ParameterDistribution):
         prior_mean = DoubleDouble.of(np.concatenate([center, intercept[..., None]], axis=-1))
         difference = statistics.mean_double_double() - prior_mean
         weighted = difference * mean_weight[..., None]
-        scatter = statistics.scatter_double_double() + difference.map(_as_rows) * weighted.map(_as_columns)
-        input_scatter, cross = scatter.map(lambda a: a[..., :p, :p]), scatter.map(lambda a: a[..., :p, p:])
+        scatter = statistics.scatter_double_double() + difference[..., :, None] * weighted[..., None, :]
+        input_scatter, cross = scatter[..., :p, :p], scatter[..., :p, p:]
         # Solve for the deviation from the expected slopes: a small deviation keeps its digits.
         expected = DoubleDouble.of(location[..., None])
         cross_errors = cross - _matrix_vector(input_scatter, expected)
-        squares = scatter.map(lambda a: a[..., p:, p:]) - _dot(expected, cross) - _dot(expected, cross_errors)
+        squares = scatter[..., p:, p:] - _dot(expected, cross) - _dot(expected, cross_errors)
         solution = solve_ldl(input_scatter + _root_times_transpose(root), cross_errors)
         squares = squares - _dot(solution.solution, cross_errors)
         posterior_mean = (prior_mean + difference * data_fraction[..., None]).value
@@ -359,16 +359,6 @@ class _Combined(NamedTuple):
     eliminated: LDLSolution  # of the posterior normal equations
 
 
-def _as_rows(a: np.ndarray) -> np.ndarray:
-    """Append an axis."""
-    return a[..., :, None]
-
-
-def _as_columns(a: np.ndarray) -> np.ndarray:
-    """Insert an axis before the last."""
-    return a[..., None, :]
-
-
 def _diagonal(matrix: np.ndarray) -> np.ndarray:
     """Return the diagonals of stacked matrices."""
     return np.diagonal(matrix, axis1=-2, axis2=-1)
@@ -376,13 +366,13 @@ def _diagonal(matrix: np.ndarray) -> np.ndarray:
 
 def _matrix_vector(matrix: DoubleDouble, vector: DoubleDouble) -> DoubleDouble:
     """Return the product of matrices (…, p, p) and column vectors (…, p, 1)."""
-    product = matrix * vector.map(lambda a: np.swapaxes(a, -1, -2))
-    return product.sum((len(product.shape) - 1,)).map(lambda a: a[..., None])
+    product = matrix * vector.transposed()
+    return product.sum((-1,))[..., None]
 
 
 def _dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:
     """Return the inner product of column vectors (…, p, 1), with shape (…, 1, 1)."""
-    return (first * second).sum((len(first.shape) - 2,)).map(lambda a: a[..., None])
+    return (first * second).sum((-2,))[..., None]
 
 
 def _diagonal_or_none(matrix: np.ndarray) -> np.ndarray | None:
@@ -396,9 +386,9 @@ def _root_times_transpose(root: np.ndarray) -> DoubleDouble:
     diagonal = _diagonal_or_none(root)
     if diagonal is not None:
         square = DoubleDouble.of(diagonal) * diagonal
-        return square.map(lambda a: a[..., None] * np.eye(root.shape[-1]))
+        return square[..., None].scaled(np.eye(root.shape[-1]))
     total = DoubleDouble.zeros(root.shape)
     for k in range(root.shape[-1]):
         column = DoubleDouble.of(root[..., :, k])
-        total = total + column.map(_as_rows) * column.map(_as_columns)
+        total = total + column[..., :, None] * column[..., None, :]
     return total

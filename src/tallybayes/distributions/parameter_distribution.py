@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes._utils.frozen_value import FrozenValue, frozen_array
 from tallybayes.errors import PriorError
@@ -106,7 +107,7 @@ class ParameterDistribution(FrozenValue):
         """Return the distribution of the parameters of one column."""
         raise NotImplementedError
 
-    def _set(self, **arrays: Any) -> None:
+    def _set(self, **arrays: npt.ArrayLike) -> None:
         """Store fields as read-only arrays. Called by ``__post_init__``."""
         for name, value in arrays.items():
             object.__setattr__(self, name, frozen_array(value))
@@ -140,10 +141,15 @@ class ParameterDistribution(FrozenValue):
 
     def _require_positive(self, *names: str) -> None:
         """Raise PriorError unless these parameters are positive and finite."""
-        for name in names:
-            value = getattr(self, name)
-            if not (np.isfinite(value).all() and (value > 0).all()):
-                raise PriorError.not_positive(type(self).__name__, name, value)
+        check_positive(type(self).__name__, **{name: getattr(self, name) for name in names})
+
+
+def check_positive(distribution: str, **parameters: npt.ArrayLike) -> None:
+    """Raise PriorError unless these parameters of a distribution are positive and finite."""
+    for name, value in parameters.items():
+        array = np.asarray(value, dtype=float)
+        if not (np.isfinite(array).all() and (array > 0).all()):
+            raise PriorError.not_positive(distribution, name, value)
 
 
 def broadcast_prior(distribution: str, prior: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -161,7 +167,7 @@ def tail_probabilities(mass: float) -> tuple[float, float]:
     return (1 - mass) / 2, (1 + mass) / 2
 
 
-def as_float(value: Any) -> Any:
+def as_float(value: npt.ArrayLike) -> Any:
     """Return a Python float for a scalar, otherwise the array."""
     array = np.asarray(value)
     return float(array) if array.ndim == 0 else array

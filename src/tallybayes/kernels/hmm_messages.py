@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.kernels import hmm as _hmm
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.hmm_arguments import HMMInput, check
+from tallybayes.kernels.hmm_arguments import CheckedInput, HMMInput, check
 from tallybayes.kernels.reference import hmm_inference as _inference
 
 
@@ -118,7 +118,7 @@ def one_step_predictive(model: HMMInput) -> tuple[Float64Array, Float64Array]:
     log_prob : array of shape (N,)
         log p(observation | earlier observations); −inf from the first impossible step on.
     """
-    endless = model._replace(end=None)
+    endless = HMMInput(model.start, model.transition, None, model.emission, model.offsets)
     checked = check(endless)
     if checked.gaps is not None:
         return _inference.one_step_predictive(checked)
@@ -138,6 +138,7 @@ def one_step_predictive(model: HMMInput) -> tuple[Float64Array, Float64Array]:
             and not np.isclose(log_prob[steps].sum(), score[k], rtol=1e-9, atol=1e-6)
         ):
             # The filtered probability of a relevant state underflowed: repeat the sequence in logarithms.
-            single = checked._replace(emission=rows[steps], offsets=np.array([0, last - first]))
+            offsets = np.array([0, last - first])
+            single = CheckedInput(checked.start, checked.transition, None, rows[steps], offsets, None)
             states[steps], log_prob[steps] = _inference.one_step_predictive(single)
     return states, log_prob

@@ -97,7 +97,7 @@ class Counts(Statistics):
         same = self.segments == other.segments and self.table.shape == other.table.shape
         return same and all_close(self.table, other.table, tolerance)
 
-    def _parts(self) -> dict[str, Part]:
+    def arrays(self) -> dict[str, Part]:
         """Return the arrays by name."""
         return {"table": self.table}
 

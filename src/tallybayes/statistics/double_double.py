@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
+import numpy.typing as npt
+
+Part = int | slice | EllipsisType | np.ndarray | None
+Index = Part | tuple[Part, ...]
 
 _SPLITTER = 134217729.0  # 2**27 + 1: splits a float64 into two halves of 26 bits, whose products are exact
 
@@ -36,7 +40,7 @@ class DoubleDouble:
     low: np.ndarray
 
     @classmethod
-    def of(cls, value: Any) -> DoubleDouble:
+    def of(cls, value: npt.ArrayLike) -> DoubleDouble:
         """Return the double-double array equal to `value`."""
         high = np.asarray(value, dtype=np.float64)
         return cls(high, np.zeros(high.shape))
@@ -60,8 +64,24 @@ class DoubleDouble:
         """Apply a function that only rearranges elements (reshape, take, broadcast) to both parts."""
         return DoubleDouble(move(self.high), move(self.low))
 
-    def __getitem__(self, index: Any) -> DoubleDouble:
+    def __getitem__(self, index: Index) -> DoubleDouble:
         return DoubleDouble(self.high[index], self.low[index])
+
+    def where(self, mask: np.ndarray) -> DoubleDouble:
+        """Return the numbers where the mask is true, and 0 elsewhere."""
+        return DoubleDouble(np.where(mask, self.high, 0.0), np.where(mask, self.low, 0.0))
+
+    def scaled(self, factor: float | np.ndarray) -> DoubleDouble:
+        """Multiply by powers of two (or 0), which is exact."""
+        return DoubleDouble(self.high * factor, self.low * factor)
+
+    def reshape(self, shape: tuple[int, ...]) -> DoubleDouble:
+        """Return the numbers in another shape."""
+        return DoubleDouble(self.high.reshape(shape), self.low.reshape(shape))
+
+    def transposed(self) -> DoubleDouble:
+        """Swap the last two axes."""
+        return DoubleDouble(np.swapaxes(self.high, -1, -2), np.swapaxes(self.low, -1, -2))
 
     def frozen(self) -> DoubleDouble:
         """Return the same numbers with read-only arrays."""
@@ -98,17 +118,18 @@ class DoubleDouble:
 
     def sum(self, axis: tuple[int, ...]) -> DoubleDouble:
         """Sum over some axes in double-double arithmetic, pairwise in index order."""
+        axis = tuple(a % len(self.shape) for a in axis)
         count = int(np.prod([self.shape[a] for a in axis], dtype=np.int64))
         kept = tuple(n for a, n in enumerate(self.shape) if a not in axis)
-        flat = self.map(lambda a: np.moveaxis(a, axis, range(len(axis))).reshape((count, *kept)))
+        flat = self.map(lambda a: np.moveaxis(a, axis, range(len(axis)))).reshape((count, *kept))
         if count == 0:
             return DoubleDouble.zeros(kept)
         while count > 1:
-            paired = flat.map(lambda a: a[0 : len(a) // 2 * 2 : 2]) + flat.map(lambda a: a[1::2])
-            odd = flat.map(lambda a: a[len(a) // 2 * 2 :])  # an unpaired last element
+            paired = flat[0 : count // 2 * 2 : 2] + flat[1::2]
+            odd = flat[count // 2 * 2 :]  # an unpaired last element
             flat = DoubleDouble(np.concatenate([paired.high, odd.high]), np.concatenate([paired.low, odd.low]))
             count = len(flat.high)
-        return flat.map(lambda a: a[0])
+        return flat[0]
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

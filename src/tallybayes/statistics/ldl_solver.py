@@ -46,12 +46,12 @@ def solve_ldl(matrix: DoubleDouble, right: DoubleDouble) -> LDLSolution:
     usual = np.asarray((size > 0) & np.isfinite(size))
     # Scale by powers of two, which rounds nothing, so that every diagonal element is about 1.
     scale = np.where(usual, np.ldexp(1.0, -np.round(np.log2(np.where(usual, size, 1.0)) / 2).astype(int)), 0.0)
-    matrix = matrix.map(lambda a: a * scale[..., :, None] * scale[..., None, :])
-    right = right.map(lambda a: a * scale[..., :, None])
+    matrix = matrix.scaled(scale[..., :, None]).scaled(scale[..., None, :])
+    right = right.scaled(scale[..., :, None])
     solve = _in_double_double if p <= _MAX_DOUBLE_DOUBLE else _in_float64
     root, dependent, solution = solve(matrix, right)
     inverse = np.where(usual, 1.0 / np.where(usual, scale, 1.0), 0.0)
-    return LDLSolution(root * inverse[..., :, None], dependent, solution.map(lambda a: a * scale[..., :, None]))
+    return LDLSolution(root * inverse[..., :, None], dependent, solution.scaled(scale[..., :, None]))
 
 
 def _in_double_double(matrix: DoubleDouble, right: DoubleDouble) -> tuple[np.ndarray, np.ndarray, DoubleDouble]:
@@ -63,24 +63,24 @@ def _in_double_double(matrix: DoubleDouble, right: DoubleDouble) -> tuple[np.nda
     dependent = np.zeros(size.shape, dtype=bool)
     root = np.zeros(matrix.shape)
     for j in range(p):
-        pivot = rest.map(lambda a: a[..., :1, :1])
+        pivot = rest[..., :1, :1]
         skip = ~(pivot.high[..., 0, 0] > _DEPENDENT * size[..., j])
         dependent[..., j] = skip
         skip = skip[..., None, None]
         pivot = DoubleDouble(np.where(skip, 1.0, pivot.high), np.where(skip, 0.0, pivot.low))
-        row = rest.map(lambda a: np.where(skip, 0.0, a[..., :1, :]))  # noqa: B023
+        row = rest[..., :1, :].where(~skip)
         divided = row / pivot
         rows.append(divided)
         root[..., j:, j] = (row.value[..., 0, : p - j]) / np.sqrt(pivot.value[..., 0])
-        column = row.map(lambda a: np.swapaxes(a[..., :, 1 : p - j], -1, -2))  # noqa: B023
-        rest = rest.map(lambda a: a[..., 1:, 1:]) - column * divided.map(lambda a: a[..., :, 1:])
+        column = row[..., :, 1 : p - j].transposed()
+        rest = rest[..., 1:, 1:] - column * divided[..., :, 1:]
     solution = DoubleDouble.zeros(right.shape)
     for j in reversed(range(p)):
-        value = rows[j].map(lambda a: a[..., :, p - j :])  # noqa: B023
-        coefficients = rows[j].map(lambda a: np.swapaxes(a[..., :, 1 : p - j], -1, -2))  # noqa: B023
+        value = rows[j][..., :, p - j :]
+        coefficients = rows[j][..., :, 1 : p - j].transposed()
         if j < p - 1:
-            later = solution.map(lambda a: a[..., j + 1 :, :])  # noqa: B023
-            value = value - (coefficients * later).sum((len(right.shape) - 2,)).map(lambda a: a[..., None, :])
+            later = solution[..., j + 1 :, :]
+            value = value - (coefficients * later).sum((-2,))[..., None, :]
         for part, target in zip(_parts(value), _parts(solution), strict=True):
             target[..., j, :] = np.where(dependent[..., j][..., None], 0.0, part[..., 0, :])
     return root, dependent, solution
@@ -103,8 +103,8 @@ def _in_float64(matrix: DoubleDouble, right: DoubleDouble) -> tuple[np.ndarray, 
     kept = ~dependent
     both = kept[..., :, None] & kept[..., None, :]
     square = np.where(both, root, np.eye(values.shape[-1]))
-    matrix = matrix.map(lambda a: np.where(both, a, 0.0))
-    right = right.map(lambda a: np.where(kept[..., None], a, 0.0))
+    matrix = matrix.where(both)
+    right = right.where(kept[..., None])
     solution = DoubleDouble.zeros(right.shape)
     for _ in range(3):
         residual = (right - _product(matrix, solution)).value
@@ -132,8 +132,8 @@ def _product(matrix: DoubleDouble, right: DoubleDouble) -> DoubleDouble:
     """Return the product of matrices (…, p, p) and (…, p, k), one column of the latter at a time."""
     columns = []
     for k in range(right.shape[-1]):
-        vector = right.map(lambda a: a[..., None, :, k])  # noqa: B023
-        columns.append((matrix * vector).sum((len(matrix.shape) - 1,)))
+        vector = right[..., None, :, k]
+        columns.append((matrix * vector).sum((-1,)))
     parts = zip(*map(_parts, columns), strict=True) if columns else ((np.zeros(right.shape),),) * 2
     return DoubleDouble(*(np.stack(part, axis=-1) if columns else part[0] for part in parts))
 

@@ -134,7 +134,7 @@ class Moments(Statistics):
         """Return the mean in double-double precision."""
         shift = self.first_sum / self._divisor()
         mean = DoubleDouble.of(np.broadcast_to(self.anchor, shift.shape)) + shift
-        return mean.map(lambda a: np.where(self.weight > 0, a, 0.0))
+        return mean.where(self.weight > 0)
 
     @cached_property
     def scatter(self) -> np.ndarray:
@@ -150,20 +150,20 @@ class Moments(Statistics):
             return self._by_blocks(lambda second, correction: second - correction)
         scatter = self.second_sum - self._mean_correction()
         keep = scatter.high > _ROUNDING * self.second_sum.high  # fractional weights leave rounding errors
-        return scatter.map(lambda a: np.where(keep, a, 0.0))
+        return scatter.where(keep)
 
     def _mean_correction(self) -> DoubleDouble:
         """Return Σw times the square (or outer product) of mean − anchor: second sum minus scatter."""
         if self.full:
             return self._by_blocks(lambda _, correction: correction)
         first, divisor, unit = self._scaled_first()
-        return (first * first / divisor).map(lambda a: a * unit)
+        return (first * first / divisor).scaled(unit)
 
     def _scaled_first(self) -> tuple[DoubleDouble, DoubleDouble, np.ndarray]:
         """Return first sums and weights divided by a power of two near the weight: squares of tiny sums underflow."""
         divisor = self._divisor()
         unit = np.ldexp(1.0, np.frexp(divisor.high)[1])
-        return self.first_sum.map(lambda a: a / unit), divisor.map(lambda a: a / unit), unit  # exact divisions
+        return self.first_sum.scaled(1 / unit), divisor.scaled(1 / unit), unit  # exact divisions
 
     def _by_blocks(self, combine: Callable[[DoubleDouble, DoubleDouble], DoubleDouble]) -> DoubleDouble:
         """Combine second sums and their mean correction into symmetric matrices, block by block.
@@ -174,9 +174,9 @@ class Moments(Statistics):
         n_groups = math.prod(self.given_shape)
         shape = self.second_sum.shape
         first, divisor, unit = self._scaled_first()
-        first, mean = (part.map(lambda a: a.reshape(n_groups, d)) for part in (first, first / divisor))
+        first, mean = (part.reshape((n_groups, d)) for part in (first, first / divisor))
         unit = np.broadcast_to(unit, self.first_sum.shape).reshape(n_groups, d)
-        second = self.second_sum.map(lambda a: a.reshape(n_groups, d, d))
+        second = self.second_sum.reshape((n_groups, d, d))
         out = DoubleDouble(np.empty(second.shape), np.empty(second.shape))
         group_step = max(1, _CACHE_CELLS // max(1, d * d))
         row_step = max(1, _CACHE_CELLS // max(1, d))
@@ -191,7 +191,7 @@ class Moments(Statistics):
             for target, part in ((out.high, block.high), (out.low, block.low)):
                 target[groups, until, rows] = np.swapaxes(part, -1, -2)
                 np.copyto(target[groups, rows, until], part, where=lower)
-        return out.map(lambda a: a.reshape(shape))
+        return out.reshape(shape)
 
     def _divisor(self) -> DoubleDouble:
         """Return the weights, with 1 in place of 0."""
@@ -209,9 +209,9 @@ class Moments(Statistics):
         """Return the moments of the columns at these positions; −1 is a column that is 0 in every row."""
         if (kept < 0).any():
             return self._with_zeros().columns(np.where(kept < 0, self.n_columns, kept))
-        weight = self.weight_sum if self.weight_sum.shape[-1] == 1 else self.weight_sum.map(lambda a: a[..., kept])
-        second = self.second_sum.map(lambda a: a[..., kept[:, None], kept] if self.full else a[..., kept])
-        return Moments(self.anchor[kept], weight, self.first_sum.map(lambda a: a[..., kept]), second)
+        weight = self.weight_sum if self.weight_sum.shape[-1] == 1 else self.weight_sum[..., kept]
+        second = self.second_sum[..., kept[:, None], kept] if self.full else self.second_sum[..., kept]
+        return Moments(self.anchor[kept], weight, self.first_sum[..., kept], second)
 
     def _with_zeros(self) -> Moments:
         """Append a column that is 0 in every row."""
@@ -284,13 +284,14 @@ class Moments(Statistics):
             row = np.s_[..., :, None]
             column = np.s_[..., None, :]
             cross = shift[row] * self.first_sum[column]
-            cross = cross + cross.map(lambda a: np.swapaxes(a, -1, -2))
+            cross = cross + cross.transposed()
             second = self.second_sum + cross + moved[row] * shift[column]
         else:
             second = self.second_sum + shift * self.first_sum * 2.0 + moved * shift
         return Moments(anchor, self.weight_sum, first, second)
 
-    def _parts(self) -> dict[str, Part]:
+    def arrays(self) -> dict[str, Part]:
+        """Return the double-double sums by name."""
         return {"weight_sum": self.weight_sum, "first_sum": self.first_sum, "second_sum": self.second_sum}
 
     def _with(self, parts: dict[str, Any]) -> Self:
@@ -327,7 +328,7 @@ class Moments(Statistics):
         subtrahend = other.rebase(self.anchor)
         weight = self.weight_sum - subtrahend.weight_sum
         empty = weight.value <= self._rounding(self.weight, subtrahend.weight) * self.weight
-        weight = weight.map(lambda part: np.where(empty, 0.0, part))
+        weight = weight.where(~empty)
         first = self.first_sum - subtrahend.first_sum
         return Moments(self.anchor, weight, first, self.second_sum - subtrahend.second_sum)
 
@@ -367,8 +368,8 @@ class Moments(Statistics):
         return type(self)(
             rest.anchor,
             rest.weight_sum,
-            rest.first_sum.map(lambda a: np.where(keep, a, 0.0)),
-            rest.second_sum.map(lambda a: np.where(both, a, 0.0)),
+            rest.first_sum.where(keep),
+            rest.second_sum.where(both),
         )
 
 

@@ -23,7 +23,7 @@ Part = Array | DoubleDouble
 class Statistics:
     """Base class of `Counts`, `Totals` and `Moments`.
 
-    A subclass implements its arrays (`_parts`), addition (`_add`), subtraction (`_subtract`) and the quantities that
+    A subclass implements its arrays (`arrays`), addition (`_add`), subtraction (`_subtract`) and the quantities that
     must not be negative (`nonnegative`). The base class derives all other operations.
     """
 
@@ -31,7 +31,7 @@ class Statistics:
     TOLERANCE = 1e-10
     ROUNDING = 1e-12  # relative to a weight: smaller differences of fractional weights are rounding errors
 
-    def _parts(self) -> dict[str, Part]:
+    def arrays(self) -> dict[str, Part]:
         """Return the arrays, whose leading axes are the groups, by field name."""
         raise NotImplementedError
 
@@ -57,6 +57,11 @@ class Statistics:
 
     def columns(self, kept: Array) -> Statistics:
         """Return the statistics of the columns at these positions."""
+        raise NotImplementedError
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
         raise NotImplementedError
 
     def group_weights(self) -> Array:
@@ -91,7 +96,20 @@ class Statistics:
 
     def first_deficit(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
         """Return the first cell where `other` exceeds this: ((*group, column), quantity, held, to remove), or None."""
-        return first_deficit_of(self.nonnegative(), other.nonnegative())
+        held = self.nonnegative()
+        removed = other.nonnegative()
+        for quantity, minuend in held.items():
+            have, take = np.broadcast_arrays(minuend, removed[quantity])
+            short = take > have
+            if short.any():
+                slack = self.TOLERANCE * np.abs(have)
+                if quantity == "failures":  # differences of weights, with their rounding errors
+                    slack = np.maximum(slack, self.ROUNDING * held["weight"])
+                short &= (take - have > slack) | are_exact(have, take)
+            if short.any():
+                index = tuple(int(i) for i in np.argwhere(short)[0])
+                return index, quantity, float(have[index]), float(take[index])
+        return None
 
     def scale(self, factor: float) -> Self:
         """Multiply every count by `factor`, as if all sample weights were multiplied by it."""
@@ -146,7 +164,7 @@ class Statistics:
 
     def _map(self, change: Callable[[Any], Any]) -> Self:
         """Apply a function to every part, a whole array or `DoubleDouble`."""
-        return self._with({name: change(part) for name, part in self._parts().items()})
+        return self._with({name: change(part) for name, part in self.arrays().items()})
 
     def _move(self, move: Callable[[Array], Array]) -> Self:
         """Apply a function that only rearranges elements to every array."""
@@ -182,27 +200,6 @@ def subtract_counts(held: Array, removed: Array, rounding: Array | float = 0.0) 
     if small.any():  # differences of integers are exact and this small only for counts above 1e10
         difference[small & ~are_exact(held, removed)] = 0.0
     return difference
-
-
-def first_deficit_of(
-    held: dict[str, Array], removed: dict[str, Array]
-) -> tuple[tuple[int, ...], str, float, float] | None:
-    """Return the first cell where a quantity would become negative, and the amounts; None if there is none.
-
-    Failures are differences of weights, so they have the rounding errors of weights.
-    """
-    for quantity, minuend in held.items():
-        have, take = np.broadcast_arrays(minuend, removed[quantity])
-        short = take > have
-        if short.any():
-            slack = Statistics.TOLERANCE * np.abs(have)
-            if quantity == "failures":
-                slack = np.maximum(slack, Statistics.ROUNDING * held["weight"])
-            short &= (take - have > slack) | are_exact(have, take)
-        if short.any():
-            index = tuple(int(i) for i in np.argwhere(short)[0])
-            return index, quantity, float(have[index]), float(take[index])
-    return None
 
 
 def all_close(first: Array, second: Array, tolerance: float) -> bool:

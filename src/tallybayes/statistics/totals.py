@@ -49,7 +49,7 @@ class Totals(Statistics):
             np.zeros((*self.total.shape[:-1], 1)) if log_base_measure is None else log_base_measure
         )
         self._failures = None if failures is None else frozen_array(failures)
-        for name, array in self._parts().items():
+        for name, array in self.arrays().items():
             if array.ndim == 0 or array.ndim != self.total.ndim or array.shape[:-1] != self.total.shape[:-1]:
                 raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[:-1]} groups, then columns")
             if array.shape[-1] not in (1, self.total.shape[-1]):
@@ -100,11 +100,11 @@ class Totals(Statistics):
     def columns(self, kept: np.ndarray) -> Totals:
         """Return the totals of the columns at these positions."""
         shared = [name for name in ("weight", "log_base_measure") if getattr(self, name).shape[-1] == 1]
-        return Totals(**{name: v if name in shared else v[..., kept] for name, v in self._parts().items()})
+        return Totals(**{name: v if name in shared else v[..., kept] for name, v in self.arrays().items()})
 
     def take_columns(self, source: np.ndarray) -> Totals:
         """Re-index the columns: column ``i`` of the result is column ``source[i]``, or zero in all rows for −1."""
-        parts = self._parts()
+        parts = self.arrays()
         for name, part in parts.items():
             if part.shape[-1] != 1 or name in ("total", "failures"):
                 parts[name] = take_or_zero(part, part.ndim - 1, source)
@@ -124,6 +124,8 @@ class Totals(Statistics):
 
     def first_deficit(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
         """Return the first cell where `other` exceeds this, or where a total would remain without weight."""
+        if (self._failures is None) != (other._failures is None):
+            return self.with_failures().first_deficit(other.with_failures())
         deficit = super().first_deficit(other)
         if deficit is None:
             emptied = subtract_counts(self.weight, other.weight) == 0
@@ -143,7 +145,8 @@ class Totals(Statistics):
             all_close(getattr(self, name), getattr(other, name), tolerance) for name in names
         )
 
-    def _parts(self) -> dict[str, np.ndarray]:  # type: ignore[override]
+    def arrays(self) -> dict[str, np.ndarray]:  # type: ignore[override]
+        """Return the sums by name."""
         parts = {"weight": self.weight, "total": self.total, "log_base_measure": self.log_base_measure}
         return parts if self._failures is None else {**parts, "failures": self._failures}
 

@@ -12,6 +12,7 @@ from tallybayes._utils.text_table import text_table
 from tallybayes.errors import printable
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def groups_of(tally: Tally, factor: Factor) -> list[tuple[Any, ...]]:
     return list(product(*(tally.domain(name).levels for name in factor.given)))
 
 
-def blocks_of(tally: Tally, factor: Factor, statistic: Any, most: int | None = None) -> Iterator[Block]:
+def blocks_of(tally: Tally, factor: Factor, statistic: Statistics, most: int | None = None) -> Iterator[Block]:
     """Yield the numbers of a factor column by column, of at most the first `most` columns."""
-    width = int(statistic.n_columns)
+    width = statistic.n_columns
     statistic = statistic if most is None or width <= most else statistic.columns(np.arange(most))
     n_groups = int(np.prod(statistic.given_shape, dtype=np.int64))
     if isinstance(statistic, Counts):
@@ -53,7 +54,7 @@ def blocks_of(tally: Tally, factor: Factor, statistic: Any, most: int | None = N
             yield Block([(column, level, "count") for level in levels], table)
         return
     parts = _parts(statistic)
-    n_columns = int(statistic.n_columns)
+    n_columns = statistic.n_columns
     words = tally.domain(factor.columns[0]).levels if factor.word_columns else ()
     names = [factor.column(number, width) for number in range(n_columns)]
     for number, name in enumerate(names):
@@ -68,7 +69,7 @@ def blocks_of(tally: Tally, factor: Factor, statistic: Any, most: int | None = N
         yield Block(cells, np.stack(values, axis=1))
 
 
-def _parts(statistic: Any) -> dict[str, np.ndarray]:
+def _parts(statistic: Statistics) -> dict[str, np.ndarray]:
     """Return the numbers of every column by name, each (*given, columns) or (*given, 1)."""
     if isinstance(statistic, Totals):
         return {"weight": statistic.weight, "total": statistic.total}
@@ -98,7 +99,7 @@ def to_records(tally: Tally) -> dict[str, list[Any]]:
     return {**out, **named, **rest}
 
 
-def format_counts(tally: Tally, factor: Factor, statistic: Any) -> list[str]:
+def format_counts(tally: Tally, factor: Factor, statistic: Statistics) -> list[str]:
     """Return the numbers of a factor as aligned lines; only the first of a large factor."""
     groups = groups_of(tally, factor)
     is_counts = isinstance(statistic, Counts)
@@ -119,8 +120,8 @@ def format_counts(tally: Tally, factor: Factor, statistic: Any) -> list[str]:
     for header, body in tables.items():
         n_labels = len(factor.given) + (0 if is_counts else 1)
         lines += text_table([header, *body], right=range(n_labels, len(header)))
-    if int(statistic.n_columns) > _MAX_COLUMNS:
-        lines.append(f"  … {int(statistic.n_columns) - _MAX_COLUMNS:,} more columns")
+    if statistic.n_columns > _MAX_COLUMNS:
+        lines.append(f"  … {statistic.n_columns - _MAX_COLUMNS:,} more columns")
     if len(groups) > _MAX_GROUPS:
         lines.append(f"  … {len(groups) - _MAX_GROUPS:,} more groups")
     return [f"  {line}" for line in lines]

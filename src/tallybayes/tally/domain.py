@@ -216,7 +216,7 @@ def _plain_levels(levels: Iterable[Any], name: str, has_missing_level: bool) -> 
     return [level if level is None and has_missing_level else _plain_level(level, name) for level in levels]
 
 
-def _plain_level(level: Any, name: str) -> Any:
+def _plain_level(level: object, name: str) -> Any:
     """Return a level as a plain bool, int or str; floats with integer values become int."""
     if isinstance(level, np.generic):
         level = level.item()
@@ -285,7 +285,7 @@ def boolean_levels(levels: Iterable[Any]) -> dict[bool, str]:
     return {value: candidates[0] for value, candidates in words.items()} if unique else {}
 
 
-def _boolean(level: Any) -> bool | None:
+def _boolean(level: object) -> bool | None:
     """Return the boolean that a level means, or None."""
     if isinstance(level, str):
         return _BOOLEANS.get(level.lower())

@@ -79,7 +79,7 @@ class Factor(FrozenValue):
         return (self.columns, self.given, self.family.statistics_key)
 
 
-def _names(value: Any, parameter: str) -> tuple[Name, ...]:
+def _names(value: Names | None, parameter: str) -> tuple[Name, ...]:
     """Return one or several names as plain strings and integers."""
     if isinstance(value, str | int | np.integer):
         value = (value,)

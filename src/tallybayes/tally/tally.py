@@ -12,7 +12,7 @@ from tallybayes._utils.html import html_parts, html_text
 from tallybayes.errors import NotForgettableError, StatisticsError, printable, short_repr
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
-from tallybayes.statistics.sufficient_statistics import Statistics, first_deficit_of
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.counts_table import format_counts, format_levels, title, to_records
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
@@ -93,7 +93,7 @@ class Tally:
                         f"the levels of {title(factor)}", statistic.segments.sizes.tolist(), sizes
                     )
             for name in factor.word_columns:
-                n_columns = int(statistic.n_columns)  # type: ignore[attr-defined]
+                n_columns = statistic.n_columns
                 n_words = len(self.domain(name).levels)
                 if n_columns != n_words:
                     raise StatisticsError.incompatible(f"the words of {title(factor)}", n_columns, n_words)
@@ -112,7 +112,7 @@ class Tally:
             if factor.columns == wanted:
                 return statistic
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            n_columns = int(statistic.n_columns)  # type: ignore[attr-defined]
+            n_columns = statistic.n_columns
             index = factor.index_of(wanted[0] if len(wanted) == 1 else column, n_columns)
             if index is not None:
                 return statistic.columns(np.array([index]))
@@ -213,8 +213,7 @@ class Tally:
             raise NotForgettableError.soft()
         left, right = self._aligned_pair(other)
         for factor, held, removed in zip(self.factors, left.statistics, right.statistics, strict=True):
-            deficit = first_deficit_of(held.nonnegative(), removed.nonnegative())
-            deficit = held.first_deficit(removed) if deficit is None else deficit
+            deficit = held.first_deficit(removed)
             if deficit is not None:
                 index, quantity, have, take = deficit
                 raise StatisticsError.removes_too_much(left._describe_cell(factor, held, index), quantity, have, take)
@@ -337,11 +336,11 @@ class Tally:
         small = []
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             parts = statistic.nonnegative()
-            binary = "failures" in parts
-            names = ["total"] if factor.word_columns else ["total", "failures"] if binary else list(parts)[:1]
-            for name in names:
+            suffixes: dict[str, str] = {"successes": " = yes", "failures": " = no"}
+            names = [name for name in suffixes if name in parts][: 1 if factor.word_columns else 2]
+            for name in names or (["total"] if factor.word_columns else list(parts)[:1]):
                 counts = np.asarray(parts[name])
-                suffix = {"failures": " = no", "total": " = yes"}.get(name, "") if binary else ""
+                suffix = suffixes.get(name, "")
                 for position in np.argwhere((counts > 0) & (counts < below)):
                     index = tuple(int(i) for i in position)
                     small.append((self._describe_cell(factor, statistic, index) + suffix, float(counts[index])))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import compress
-from typing import Any
+from os import PathLike
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,10 +25,12 @@ from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Strings, Vocabulary
 
+Expected = TypeVar("Expected")
+
 _MAX_EMPTY = 10_000_000  # largest number of elements per group in an array without groups
 
 
-def save_tally(tally: Tally, path: Any) -> None:
+def save_tally(tally: Tally, path: str | PathLike[str]) -> None:
     """Write a tally to a file."""
     sealed_file.write(path, "Tally", *tally_to_parts(tally))
 
@@ -43,7 +46,7 @@ def tally_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]
             arrays[f"{prefix}/sizes"] = statistic.segments.sizes
         if isinstance(statistic, Moments):
             arrays[f"{prefix}/anchor"] = statistic.anchor
-        for name, part in statistic._parts().items():
+        for name, part in statistic.arrays().items():
             if isinstance(part, DoubleDouble):
                 arrays[f"{prefix}/{name}.high"], arrays[f"{prefix}/{name}.low"] = part.high, part.low
             else:
@@ -182,20 +185,20 @@ def _check_statistic(factor: Factor, statistic: Statistics) -> None:
     The expected layout is that of statistics of no rows. Arrays without groups occupy no memory, so a file could claim
     any size of their other axes; it is limited first.
     """
-    for part in statistic._parts().values():
+    for part in statistic.arrays().values():
         rest = math.prod(part.shape[len(factor.given) :])
         if math.prod(part.shape) == 0 and rest > _MAX_EMPTY:
             raise FileError(f"{factor!r} has statistics of no groups and {rest} numbers a group.")
     categorical = bool(factor.level_columns)
     family = factor.family.word_family or factor.family
     if not categorical:
-        n_columns = statistic.n_columns  # type: ignore[attr-defined]
+        n_columns = statistic.n_columns
         if len(factor.columns) > 1 and len(factor.columns) != n_columns:
             raise FileError(f"{factor!r} has statistics of {n_columns} columns.")
     block: Any = Codes([np.zeros(0, np.int8)], np.ones(1, np.int64)) if categorical else np.zeros((0, 1))
     empty = family.collect(block)  # raises for a type of block that the family does not have
-    expected = {name: len(part.shape) for name, part in empty.reshape_groups(())._parts().items()}
-    n_axes = {name: len(part.shape) - len(factor.given) for name, part in statistic._parts().items()}
+    expected = {name: len(part.shape) for name, part in empty.reshape_groups(()).arrays().items()}
+    n_axes = {name: len(part.shape) - len(factor.given) for name, part in statistic.arrays().items()}
     if "failures" not in n_axes:  # totals stored without failures, which are then weight − total
         expected.pop("failures", None)
     if isinstance(empty, Counts) and isinstance(statistic, Counts):
@@ -229,7 +232,7 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
     raise FileError(f"unknown statistics {kind!r}; expected Counts, Totals or Moments.")
 
 
-def _checked(value: Any, expected: type) -> Any:
+def _checked(value: object, expected: type[Expected]) -> Expected:
     """Return the value if it has the expected type, or raise FileError."""
     if not isinstance(value, expected):
         raise FileError(f"found a {type(value).__name__} where a {expected.__name__} was expected.")

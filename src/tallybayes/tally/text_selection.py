@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.totals import Totals
 
 Selected = Mapping[Name, np.ndarray | None]
 
@@ -47,13 +51,13 @@ def as_word_factor(factor: Factor) -> Factor:
     return factor if factor.family.word_family is None else factor.replace(family=factor.family.word_family)
 
 
-def _selected(tally: Tally, factor: Factor, statistic: Any) -> np.ndarray | None:
+def _selected(tally: Tally, factor: Factor, statistic: Statistics) -> np.ndarray | None:
     """Return the indices of the most frequent words, or None for all words.
 
     Ties are broken alphabetically, so that the selection does not depend on the order of the rows.
     """
     family: Any = factor.family
-    total = statistic.pool_groups().total
+    total = cast("Totals", statistic.pool_groups()).total
     most = family.max_features
     mask = total >= family.min_count if family.min_count > 1 else np.ones(len(total), dtype=bool)
     domain = tally.domains[tally.schema.domain(factor.columns[0])] if family.has_vocabulary else None

@@ -235,7 +235,7 @@ def _bits(counted: Any) -> list[tuple[Any, bytes]]:
     """Return every number of a statistic or tally as bytes."""
     arrays: list[np.ndarray] = []
     for statistic in counted.statistics if isinstance(counted, Tally) else [counted]:
-        for part in statistic._parts().values():
+        for part in statistic.arrays().values():
             arrays += [part.high, part.low] if isinstance(part, DoubleDouble) else [part]
         arrays.append(getattr(statistic, "anchor", np.zeros(0)))
     return [(array.shape, np.ascontiguousarray(array).tobytes()) for array in arrays]

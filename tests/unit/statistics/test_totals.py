@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, StatisticsError
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,11 @@ def test_totals_are_finite(bad):
         tb.Totals([1.0], [-1.0])
     assert tb.Totals([1.0], [1.0], [-7.0]).log_base_measure[0] == -7.0
     assert tb.Totals(np.zeros((2, 1)), np.zeros((2, 0))).n_columns == 0
+
+
+def test_failures_that_only_one_side_stores():
+    stored, derived = tb.Totals([5.0], [3.0], failures=[2.0]), tb.Totals([4.0], [3.0])
+    np.testing.assert_array_equal((stored - derived).failures, [1.0])
+    np.testing.assert_array_equal((tb.Totals([5.0], [3.0]) - tb.Totals([4.0], [3.0], failures=[1.0])).failures, [1.0])
+    with pytest.raises(StatisticsError, match=r"failures -1 \(2 counted, 3 to remove\)"):
+        stored - tb.Totals([5.0], [2.0])

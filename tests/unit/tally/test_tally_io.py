@@ -44,7 +44,7 @@ def assert_same(found, expected):
         assert found.domains[name].is_sorted == domain.is_sorted
         assert found.domains[name].kind == domain.kind
     for mine, its in zip(found.statistics, expected.statistics, strict=True):
-        for part, other in zip(mine._parts().values(), its._parts().values(), strict=True):
+        for part, other in zip(mine.arrays().values(), its.arrays().values(), strict=True):
             for a, b in ((part.high, other.high), (part.low, other.low)) if hasattr(part, "high") else ((part, other),):
                 np.testing.assert_array_equal(a, b)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -459,6 +459,6 @@ def _log_sum(logs: Float64Array, axis: int | tuple[int, int]) -> Float64Array:
         return np.asarray(np.log(np.exp(logs - largest).sum(axis=axis)) + largest.squeeze(axis))
 
 
-def _finite(logs: Any) -> Any:
+def _finite(logs: Float64Array | np.float64) -> Float64Array:
     """Return the logarithms, with 0 in place of −inf."""
     return np.where(np.isneginf(logs), 0.0, logs)

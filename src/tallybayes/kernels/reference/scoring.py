@@ -13,6 +13,7 @@ from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 from tallybayes.kernels.reference.groups import column_list, entry_positions, raise_first, valid_codes
 
+Block = Columns | tuple[AnyArray, AnyArray, AnyArray]
 BoolArray = npt.NDArray[np.bool_]
 
 MIN_EXACT_SCORE = -1e15  # the absolute rounding error of smaller log probabilities exceeds 0.1
@@ -117,7 +118,7 @@ def posterior_by_part(
         scorer.posterior(blocks, n_rows, prior, rows, log_proba, log_density, threads)
 
 
-def _take(block: Any, rows: Int64Array) -> Any:
+def _take(block: Block, rows: Int64Array) -> Any:
     """Return some rows of a block; for a CSR matrix their starts, stops and numbers, and all entries."""
     if isinstance(block, np.ndarray):
         return block[rows]
@@ -127,7 +128,7 @@ def _take(block: Any, rows: Int64Array) -> Any:
     return [column[rows] for column in block]
 
 
-def _check_block(factor: tuple[Any, ...], block: Any, name: str, n_rows: int, n_classes: int) -> None:
+def _check_block(factor: tuple[Any, ...], block: Block, name: str, n_rows: int, n_classes: int) -> None:
     """Raise TypeError or ValueError unless shape and type of a block fit its factor."""
     kind = factor[0]
     if kind == "sparse":
