@@ -139,9 +139,7 @@ def count_codes(
     array([[1., 1., 0., 0., 2.],
            [0., 1., 0., 0., 0.]])
     """
-    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(group, weight))
-    levels = _arguments.check_sizes(sizes, d)
-    _arguments.check_groups(group, n_groups, weight, n)
+    levels = _arguments.check_codes(columns, sizes, group, n_groups, weight)
     return active.module.count_codes(columns, levels, group, n_groups, weight, n_threads(threads))
 
 
@@ -189,8 +187,7 @@ def sum_dense(
     (array([[2.]]), array([[2., 1., 1.]]))
     """
     _arguments.check_kind(kind)
-    n, _ = _arguments.check_columns(X, "X", _arguments.NUMBER_TYPES, _arguments.known_rows(group, weight))
-    _arguments.check_groups(group, n_groups, weight, n)
+    _arguments.check_rows(X, "X", _arguments.NUMBER_TYPES, group, n_groups, weight)
     return active.module.sum_dense(X, kind, group, n_groups, weight, n_threads(threads))
 
 
@@ -290,9 +287,8 @@ def sum_moments(
     >>> [float(sums[0, 0]) for sums in moments]
     [3.0, 0.0, 7.0, 0.0, 21.0, 0.0]
     """
-    n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
+    _, d = _arguments.check_rows(X, "X", _arguments.MOMENT_TYPES, group, n_groups, weight)
     anchors = _arguments.check_anchor(anchor, d)
-    _arguments.check_groups(group, n_groups, weight, n)
     return active.module.sum_moments(X, anchors, group, n_groups, weight, n_threads(threads))
 
 
@@ -338,9 +334,8 @@ def sum_scatter(
     array([[[10., 17.],
             [17., 29.]]])
     """
-    n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
+    _, d = _arguments.check_rows(X, "X", _arguments.MOMENT_TYPES, group, n_groups, weight)
     anchors = _arguments.check_anchor(anchor, d)
-    _arguments.check_groups(group, n_groups, weight, n)
     return active.module.sum_scatter(X, anchors, group, n_groups, weight, n_threads(threads))
 
 

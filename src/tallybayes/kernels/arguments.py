@@ -93,6 +93,36 @@ def check_groups(group: AnyArray | None, n_groups: int, weight: Float64Array | N
         raise ValueError(f"group has {len(group)} rows, the columns have {n_rows}; they must agree")
 
 
+def check_rows(
+    columns: Columns,
+    name: str,
+    types: Types,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+) -> tuple[int, int]:
+    """Return (rows, columns) after checking columns, group codes and weights."""
+    n, d = check_columns(columns, name, types, known_rows(group, weight))
+    check_groups(group, n_groups, weight, n)
+    return n, d
+
+
+def check_codes(
+    columns: Columns,
+    sizes: Sequence[int] | Int64Array,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+    *,
+    soft: bool = True,
+) -> Int64Array:
+    """Return the numbers of levels of columns of codes after checking all arguments; `soft` allows a 2-D weight."""
+    n, d = check_rows(columns, "columns", LEVEL_TYPES, group, n_groups, weight)
+    if not soft and weight is not None and weight.ndim != 1:
+        raise ValueError(f"weight has shape {weight.shape}, expected ({n},)")
+    return check_sizes(sizes, d)
+
+
 def check_kind(kind: str) -> None:
     """Raise ValueError unless this kind of sum exists."""
     if kind not in KINDS:

@@ -133,11 +133,7 @@ def _check_counting(
     most: int,
 ) -> tuple[Int64Array, list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Return numbers of levels, sets, and the shapes of their tables of up to `most` cells, after validation."""
-    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(None, weight))
-    levels = _arguments.check_sizes(sizes, d)
-    if isinstance(weight, np.ndarray) and weight.ndim != 1:
-        raise ValueError(f"weight has shape {weight.shape}, expected ({n},)")
-    _arguments.check_groups(None, 1, weight, n)
+    levels = _arguments.check_codes(columns, sizes, None, 1, weight, soft=False)
     return (levels, *_check_sets(sets, levels.tolist(), most))
 
 

@@ -55,11 +55,7 @@ def count_pairs(
     array([[0., 2.],
            [1., 0.]], dtype=float32)
     """
-    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(group, weight))
-    levels = _arguments.check_sizes(sizes, d)
-    _arguments.check_groups(group, n_groups, weight, n)
-    if weight is not None and weight.ndim != 1:
-        raise ValueError(f"weight has shape {weight.shape}, expected ({n},)")
+    levels = _arguments.check_codes(columns, sizes, group, n_groups, weight, soft=False)
     return np.asarray(implementation_for(_reference).count_pairs(columns, levels, group, n_groups, weight))
 
 

@@ -148,9 +148,7 @@ class Domain:
         if same is None:
             raise LabelError.kinds_differ(known.name, str(known.kind), str(self.kind))
         declared = [new for new, old in zip(same, self.levels, strict=True) if old in self.declared]
-        return Domain(
-            same, self.name, declared=declared, is_sorted=self.is_sorted, has_missing_level=self.has_missing_level
-        )
+        return self.with_levels(same, declared=declared)
 
     def same_levels(self, levels: Sequence[Any]) -> list[Any] | None:
         """Return levels of another kind as the equivalent levels of this domain, or None if there are none.
@@ -187,15 +185,11 @@ class Domain:
         kept = [level for level, mask in zip(self.levels, present, strict=True) if mask or level in self.declared]
         return self.with_levels(kept)
 
-    def with_levels(self, levels: Iterable[Any]) -> Domain:
-        """Return a domain of other levels with the same name and options; declared levels are kept."""
-        return Domain(
-            levels,
-            self.name,
-            declared=self.declared,
-            is_sorted=self.is_sorted,
-            has_missing_level=self.has_missing_level,
-        )
+    def with_levels(self, levels: Iterable[Any], *, declared: Iterable[Any] | None = None) -> Domain:
+        """Return a domain of other levels with the same name and options; by default declared levels are kept."""
+        declared = self.declared if declared is None else declared
+        options = {"is_sorted": self.is_sorted, "has_missing_level": self.has_missing_level}
+        return Domain(levels, self.name, declared=declared, **options)
 
     @property
     def display_levels(self) -> tuple[Any, ...]:

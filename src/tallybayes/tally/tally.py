@@ -98,6 +98,19 @@ class Tally:
                 if n_columns != n_words:
                     raise StatisticsError.incompatible(f"the words of {title(factor)}", n_columns, n_words)
 
+    def _with(self, **fields: Any) -> Tally:
+        """Return a tally with other values of some fields."""
+        return Tally(
+            **{
+                "factors": self.factors,
+                "statistics": self.statistics,
+                "domains": self.domains,
+                "schema": self.schema,
+                "soft": self.soft,
+                **fields,
+            }
+        )
+
     def domain(self, column: Name) -> Domain:
         """Return the domain of a categorical column."""
         name = self.schema.domain(column)
@@ -201,7 +214,7 @@ class Tally:
             return NotImplemented
         left, right = self._aligned_pair(other)
         total = [a + b for a, b in zip(left.statistics, right.statistics, strict=True)]
-        return Tally(self.factors, total, left.domains, self.schema, soft=self.soft or other.soft)
+        return left._with(statistics=total, soft=self.soft or other.soft)
 
     def __radd__(self, other: object) -> Tally:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # supports sum()
@@ -218,7 +231,7 @@ class Tally:
                 index, quantity, have, take = deficit
                 raise StatisticsError.removes_too_much(left._describe_cell(factor, held, index), quantity, have, take)
         difference = [a - b for a, b in zip(left.statistics, right.statistics, strict=True)]
-        return Tally(self.factors, difference, left.domains, self.schema).drop_unseen_levels()
+        return left._with(statistics=difference).drop_unseen_levels()
 
     def __or__(self, other: Tally) -> Tally:
         """Combine the factors of two tallies; the levels of shared domains are aligned."""
@@ -242,14 +255,14 @@ class Tally:
     def scale(self, factor: float) -> Tally:
         """Multiply every count by `factor`, as if all sample weights were multiplied by it."""
         scaled = [part.scale(factor) for part in self.statistics]
-        return Tally(self.factors, scaled, self.domains, self.schema, soft=self.soft).drop_unseen_levels()
+        return self._with(statistics=scaled).drop_unseen_levels()
 
     def with_factors(self, factors: Iterable[Factor]) -> Tally:
         """Return the same statistics with other priors, or families that keep the same statistics."""
         factors = tuple(factors)
         if tuple(factor.statistics_key for factor in factors) != self.statistics_keys:
             raise factors_differ(self.factors, factors)
-        return Tally(factors, self.statistics, self.domains, self.schema, soft=self.soft)
+        return self._with(factors=factors)
 
     def renamed(self, old: Name, new: Name) -> Tally:
         """Rename a column, and its domain unless other columns share it."""
@@ -263,7 +276,7 @@ class Tally:
             domains[str(new)] = self.domains[str(old)].renamed(str(new))
         ordered = tuple(str(new) if name == str(old) else name for name in self.schema.sorted_domains)
         schema = Schema(self.schema.domains, ordered, self.schema.missing_level_domains)
-        return Tally(factors, self.statistics, domains, schema, soft=self.soft)
+        return self._with(factors=factors, domains=domains, schema=schema)
 
     def drop_unseen_levels(self) -> Tally:
         """Drop the levels without rows that were not declared."""
@@ -302,13 +315,7 @@ class Tally:
         name = self.schema.domain(column)
         old = self.domains[name]
         kept = [other for other in old.levels if other != level]
-        domain = Domain(
-            kept,
-            old.name,
-            declared=old.declared - {level},
-            is_sorted=old.is_sorted,
-            has_missing_level=old.has_missing_level,
-        )
+        domain = old.with_levels(kept, declared=old.declared - {level})
         return self.align(self.domains | {name: domain}).drop_unseen_levels()
 
     def small_counts(self, below: float = 5.0) -> list[tuple[str, float]]:
@@ -390,7 +397,7 @@ class Tally:
             if columns != factor.columns:
                 statistic = statistic.columns(np.array([columns.index(name) for name in factor.columns], dtype=np.intp))
             statistics.append(statistic)
-        return Tally(other.factors, statistics, self.domains, self.schema, soft=self.soft)
+        return self._with(factors=other.factors, statistics=statistics)
 
     def align(self, domains: Mapping[str, Domain]) -> Tally:
         """Return the same statistics over other levels: new levels are empty, levels not in `domains` are dropped."""
@@ -407,7 +414,7 @@ class Tally:
                 )
                 for factor, statistic in zip(self.factors, self.statistics, strict=True)
             )
-        return Tally(self.factors, statistics, domains, self.schema, soft=self.soft)
+        return self._with(statistics=statistics, domains=domains)
 
     def _describe_cell(self, factor: Factor, statistic: Statistics, index: tuple[int, ...]) -> str:
         """Return a description of a cell of a statistic: its group, and its level or column."""
