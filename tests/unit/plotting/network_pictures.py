@@ -1,4 +1,4 @@
-"""Networks to draw, and what is found in pictures of them."""
+"""Networks to plot, and the contents of their plots."""
 
 import matplotlib as mpl
 import numpy as np

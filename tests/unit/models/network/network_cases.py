@@ -1,4 +1,4 @@
-"""Small Bayesian networks made by Hypothesis, and their joint distribution written out in full."""
+"""Small Bayesian networks drawn by Hypothesis, and their joint distribution."""
 
 from __future__ import annotations
 

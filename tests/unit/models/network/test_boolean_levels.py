@@ -1,4 +1,4 @@
-"""Booleans are the levels that spell them: in evidence and in rows, of whatever kind; elsewhere they are refused."""
+"""Booleans stand for levels that read as booleans, in evidence and in rows of any kind."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from tallybayes.warnings import InvalidValueWarning
         ([], {}),
     ],
 )
-def test_the_levels_that_spell_booleans(levels, expected):
+def test_levels_that_read_as_booleans(levels, expected):
     assert boolean_levels(levels) == expected
 
 
@@ -56,7 +56,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_rows_of_booleans_are_those_of_words(kind):
+def test_boolean_columns_equal_word_columns(kind):
     model = building()
     np.testing.assert_array_equal(model.score_samples(ROWS[kind]), model.score_samples(WORDS))
     np.testing.assert_array_equal(model.predict_proba(ROWS[kind], "fire"), model.predict_proba(WORDS, "fire"))
@@ -82,8 +82,8 @@ def test_evidence():
         for answer in (model.query("smoke", {"fire": true}), model.query("smoke", do={"fire": true})):
             np.testing.assert_allclose(answer.probabilities, TABLES["smoke"][0], rtol=1e-12)
     hints = {True: 0.5, False: 0.2, "unknown": 0.1}, {"YES": 0.5, "NO": 0.2, "unknown": 0.1}
-    hinted, told = (model.query("fire", {"smoke": hint}).probabilities for hint in hints)
-    np.testing.assert_array_equal(hinted, told)
+    soft, hard = (model.query("fire", {"smoke": hint}).probabilities for hint in hints)
+    np.testing.assert_array_equal(soft, hard)
     with pytest.raises(LabelError, match="node 'report' has no level True"):
         model.query("fire", {"report": True})
     with pytest.raises(LabelError, match="node 'fire' has no level 1 "):
@@ -92,7 +92,7 @@ def test_evidence():
         model.score_samples({"report": [True, False]})
 
 
-def test_networks_learn_booleans_in_the_words_that_are_declared():
+def test_booleans_become_declared_levels():
     rng = np.random.default_rng(0)
     fire = rng.random(200) < 0.3
     rows = {"fire": fire, "smoke": fire ^ (rng.random(200) < 0.1)}
@@ -111,8 +111,8 @@ def test_networks_learn_booleans_in_the_words_that_are_declared():
     assert set(believed.levels_["smoke"]) == {"YES", "NO", "unknown"}
     anew = tb.BayesianNetwork(graph).fit(words).fit(rows)  # where no words are declared
     assert anew.levels_["fire"] == (False, True)
-    told = tb.evaluate(declared, rows, target="fire")
-    assert told.accuracy.value == tb.evaluate(declared, words, target="fire").accuracy.value
+    evaluation = tb.evaluate(declared, rows, target="fire")
+    assert evaluation.accuracy.value == tb.evaluate(declared, words, target="fire").accuracy.value
     held = tb.cross_validate(declared, pd.DataFrame(rows), "fire")
     assert held.log_loss.value == tb.cross_validate(declared, words, "fire").log_loss.value
 

@@ -1,4 +1,4 @@
-"""Measured nodes with measured parents: answers against normal algebra and sums over all combinations of levels."""
+"""Continuous nodes with continuous parents: queries against normal algebra and sums over all levels."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scipy import stats
 
 import tallybayes as tb
 from tallybayes.errors import ImpossibleError, TooLargeError
-from tests.unit.models.network.line_cases import labels_of, line_networks, measured_of, weigh
+from tests.unit.models.network.linear_cases import labels_of, line_networks, measured_of, weigh
 
 
 @st.composite
-def asked(draw):
+def cases(draw):
     """A network, what is known of it, what is set, and a measured node that is neither."""
     nodes = draw(line_networks())
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -33,9 +33,9 @@ def asked(draw):
 
 
 @pytest.mark.slow
-@given(asked())
+@given(cases())
 @settings(max_examples=40, deadline=None)
-def test_answers_equal_enumeration(case):
+def test_queries_equal_enumeration(case):
     nodes, known, do, target = case
     model = tb.BayesianNetwork.from_parameters(nodes)
     weights = weigh(nodes, known, do)
@@ -68,7 +68,7 @@ def test_answers_equal_enumeration(case):
 @pytest.mark.slow
 @given(line_networks())
 @settings(max_examples=20, deadline=None)
-def test_several_measured_nodes_have_means_and_covariances(nodes):
+def test_joint_queries_have_means_and_covariances(nodes):
     model, names = tb.BayesianNetwork.from_parameters(nodes), measured_of(nodes)
     weights = weigh(nodes, {})
     mean = sum(p * m for _, p, m, _ in weights)
@@ -84,7 +84,7 @@ def test_several_measured_nodes_have_means_and_covariances(nodes):
 @pytest.mark.slow
 @given(line_networks(), st.integers(0, 2**32 - 1))
 @settings(max_examples=10, deadline=None)
-def test_rows_with_any_cells_missing_equal_single_questions(nodes, seed):
+def test_predictions_of_incomplete_rows_equal_single_queries(nodes, seed):
     model, rng = tb.BayesianNetwork.from_parameters(nodes), np.random.default_rng(seed)
     rows = model.sample(6, random_state=seed)
     for node in rows:
@@ -102,7 +102,7 @@ def test_rows_with_any_cells_missing_equal_single_questions(nodes, seed):
             assert filled[node][place] == pytest.approx(wanted, abs=1e-7)
 
 
-def test_draws_have_the_moments_they_claim():
+def test_samples_have_the_moments_of_queries():
     nodes = {
         "sex": {"levels": ["f", "m"], "probabilities": [0.5, 0.5]},
         "height": {"parents": ["sex"], "intercept": [1.66, 1.78], "std": 0.06},
@@ -127,7 +127,7 @@ def test_draws_have_the_moments_they_claim():
     assert by_draws["m"] == pytest.approx(model.query("sex", {"weight": 75.0})["m"], abs=0.01)
 
 
-def test_a_node_that_all_but_follows_another_keeps_its_digits():
+def test_nearly_deterministic_nodes_keep_their_precision():
     said = {
         "a": {"intercept": 0, "std": 1e4},
         "b": {"parents": ["a"], "intercept": 1, "coefficients": {"a": 1}, "std": 1e-5},
@@ -140,7 +140,7 @@ def test_a_node_that_all_but_follows_another_keeps_its_digits():
     assert model.score_samples({"a": [123.0], "b": [124.00001]})[0] == pytest.approx(wanted, abs=1e-4)
 
 
-def test_effects_on_measured_nodes_go_through_others():
+def test_causal_effects_on_continuous_nodes_pass_through_mediators():
     nodes = {
         "c": {"levels": [0, 1], "probabilities": [0.4, 0.6]},
         "t": {"parents": ["c"], "levels": [0, 1], "probabilities": [[0.8, 0.2], [0.3, 0.7]]},
@@ -156,7 +156,7 @@ def test_effects_on_measured_nodes_go_through_others():
     assert set(model.markov_blanket("m")) == {"t", "c", "y"}
 
 
-def test_impossible_labels_are_named():
+def test_impossible_discrete_evidence_is_named():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": [0, 1], "probabilities": [1.0, 0.0]},
@@ -172,7 +172,7 @@ def test_impossible_labels_are_named():
     assert filled[0] == pytest.approx(0.0)
 
 
-def test_too_many_combinations_are_refused_before_they_are_made():
+def test_too_many_combinations_raise_before_allocation():
     names = [f"l{k}" for k in range(40)]
     nodes = {name: {"levels": list(range(4)), "probabilities": [0.25] * 4} for name in names}
     nodes["x0"] = {"parents": [names[0]], "intercept": [0] * 4, "std": 1}

@@ -1,4 +1,4 @@
-"""EM where linked measured nodes are missing: against EM of a multivariate normal, and sums over labels."""
+"""EM with missing connected continuous nodes, against EM of a multivariate normal and sums over levels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _dense_em(x, n_steps=150):
 
 
 @pytest.mark.slow
-def test_a_complete_graph_is_a_multivariate_normal():
+def test_complete_graph_is_a_multivariate_normal():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 3)) @ np.array([[1.0, 0.5, 0.2], [0, 1, -0.7], [0, 0, 0.6]]) + [1, 2, 3]
     x[rng.random(x.shape) < 0.25] = np.nan
@@ -46,7 +46,7 @@ def test_a_complete_graph_is_a_multivariate_normal():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
-def test_labels_and_numbers_are_missing_at_once(estimate):
+def test_missing_discrete_and_continuous_cells(estimate):
     rng = np.random.default_rng(1)
     n = 150
     k = rng.integers(0, 2, n)
@@ -73,7 +73,7 @@ def test_labels_and_numbers_are_missing_at_once(estimate):
         model.partial_fit({"k": [1], "x": [np.nan], "y": [1.0], "b": ["u"], "z": [0.0]})
 
 
-def test_nothing_missing_is_counted_and_weights_are_repetitions():
+def test_complete_rows_are_counted_with_weights():
     rng = np.random.default_rng(2)
     rows = {"a": rng.normal(size=40), "b": rng.normal(size=40)}
     hard = tb.BayesianNetwork([("a", "b")], missing="em").fit(rows)
@@ -90,7 +90,7 @@ def test_nothing_missing_is_counted_and_weights_are_repetitions():
 
 
 @pytest.mark.slow
-def test_a_hidden_label_is_found_beside_lines():
+def test_hidden_discrete_parent_of_linear_nodes():
     rng = np.random.default_rng(3)
     k = rng.integers(0, 2, 400)
     x = rng.normal(0, 1.0, 400)

@@ -1,4 +1,4 @@
-"""EM in networks: against EM written out over all completions, and what it must never do."""
+"""EM in networks, against EM over all completions of every row."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _holed(data, tables, n_rows):
 @pytest.mark.slow
 @examples(25)
 @hypothesis_given(st.data())
-def test_em_equals_summing_over_all_completions(data):
+def test_em_equals_sums_over_all_completions(data):
     tables = data.draw(networks(3, zeros=False))
     rows, weight = _holed(data, tables, 12)
     columns = {node: tb.Categorical(levels=levels) for node, levels in tables.levels.items()}
@@ -91,7 +91,7 @@ def test_em_equals_summing_over_all_completions(data):
         assert (np.diff(history) > -1e-9).all()
 
 
-def test_the_objective_is_the_likelihood_of_what_is_known():
+def test_objective_is_the_likelihood_of_observed_cells():
     rng = np.random.default_rng(0)
     a = rng.integers(0, 2, 200)
     rows = {"a": a.tolist(), "b": (a ^ (rng.random(200) < 0.1)).tolist(), "x": rng.normal(a * 3.0, 1.0)}
@@ -108,7 +108,7 @@ def test_the_objective_is_the_likelihood_of_what_is_known():
     assert (np.diff(posterior.history_) > -1e-9).all()
 
 
-def test_em_is_right_where_available_cases_are_not():
+def test_em_is_unbiased_where_available_cases_are_not():
     # The parent is hidden more often where the child is "yes": complete cases then show too few of those.
     rng = np.random.default_rng(1)
     a = rng.integers(0, 2, 20_000)
@@ -122,7 +122,7 @@ def test_em_is_right_where_available_cases_are_not():
     assert available.cpt("b").values[1, 1] < 0.6
 
 
-def test_a_node_that_is_never_seen_is_learned_from_the_others():
+def test_hidden_node_is_estimated_from_others():
     rng = np.random.default_rng(2)
     hidden = rng.random(3000) < 0.4
     rows = {"h": [None] * 3000, "x": rng.normal(np.where(hidden, 4.0, 0.0), 1.0)}
@@ -138,7 +138,7 @@ def test_a_node_that_is_never_seen_is_learned_from_the_others():
 
 
 @pytest.mark.slow
-def test_a_node_that_is_never_seen_is_learned_from_many_rows():
+def test_hidden_node_is_estimated_from_many_rows():
     """Levels drawn by chance, row by row, differ less and less: EM stopped after two steps as if it had arrived."""
     rng = np.random.default_rng(4)
     shares, kinds = rng.dirichlet(np.full(3, 5.0), (3, 5)), rng.integers(0, 3, 200_000)
@@ -154,7 +154,7 @@ def test_a_node_that_is_never_seen_is_learned_from_many_rows():
 
 
 @pytest.mark.slow
-def test_a_network_ends_no_lower_than_under_a_prior():
+def test_maximum_likelihood_is_not_below_that_under_a_prior():
     for seed in range(2):
         rng = np.random.default_rng(seed)
         shares, kinds = rng.dirichlet(np.full(3, 3.0), (3, 5)), rng.integers(0, 3, 600)
@@ -179,7 +179,7 @@ def test_complete_rows_need_no_em():
     model.partial_fit(rows).forget(rows)
 
 
-def test_what_em_cannot_do_is_refused():
+def test_invalid_use_of_em_raises():
     rows = {"a": [0, 1, 1, None], "b": [1, 1, 0, 0]}
     model = tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows)
     assert model.tally_.soft
@@ -189,9 +189,9 @@ def test_what_em_cannot_do_is_refused():
         model.forget({"a": [0], "b": [1]})
     with pytest.raises(DataError, match=r"column 'a' has missing cells; missing='em'"):
         model.partial_fit({"a": [None], "b": [1]})
-    for ask in (model.log_evidence, model.description_length):
+    for call in (model.log_evidence, model.description_length):
         with pytest.raises(EstimateError, match=r"EM filled in"):
-            ask()
+            call()
     with pytest.raises(AttributeError, match=r"counts have changed since EM ended"):
         _ = model.bic_
     with pytest.raises(PriorError, match=r"no maximum to converge to"):
@@ -203,7 +203,7 @@ def test_what_em_cannot_do_is_refused():
             tb.BayesianNetwork({"b": ["a"]}, missing="em", **setting).fit(rows)
 
 
-def test_levels_seen_only_beside_missing_parents_count():
+def test_levels_that_occur_only_with_missing_parents():
     rows = {"a": [0, 1, None], "b": ["x", "y", "z"]}
     assert tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows).levels_["b"] == ("x", "y", "z")
     with pytest.warns(UserWarning, match=r"level 'z' of 'b' occurs only with missing parents"):
@@ -227,7 +227,7 @@ def test_hidden_nodes_need_no_column():
         tb.BayesianNetwork(parents).fit(rows)
 
 
-def test_levels_that_only_the_prior_knows_are_there_for_em_too():
+def test_em_has_the_levels_of_the_prior():
     expert = tb.BayesianNetwork.from_tables(
         {"smoke": ["fire"]},
         {"fire": ["no", "small", "big"], "smoke": [False, True]},
@@ -251,7 +251,7 @@ def _expected_by_the_clique_tree(network, known, weight):
 
 
 def _looked_up(network, known, weight):
-    """What rows tell of tables of which they miss no node: counts, and the log likelihood."""
+    """Return counts and log-likelihood of families without missing nodes."""
     counts, value = [], 0.0
     for node, size in zip(network.levels, network.sizes, strict=True):
         names = (*network.graph.parents[node], node)
@@ -266,7 +266,7 @@ def _looked_up(network, known, weight):
 
 @needs("networks")
 @pytest.mark.parametrize(("name", "share"), [("insurance", 0.1), ("insurance", 0.4), ("alarm", 0.7)])
-def test_expected_counts_are_those_of_the_clique_tree(name, share):
+def test_expected_counts_equal_those_of_the_clique_tree(name, share):
     model = tb.BayesianNetwork.from_bif(DATA / "networks" / f"{name}.bif.gz")
     rng = np.random.default_rng(0)
     drawn = model.sample(60, random_state=0)
@@ -283,8 +283,8 @@ def test_expected_counts_are_those_of_the_clique_tree(name, share):
 
 
 @pytest.mark.slow
-def test_a_network_too_large_for_a_clique_tree_is_learned_where_little_is_missing():
-    """What counts is how much of a row is missing in one place, not how large the network is."""
+def test_em_of_a_network_too_large_for_a_clique_tree():
+    """Memory depends on the missing cells of a row, not on the size of the network."""
     rng = np.random.default_rng(0)
     parents = {f"n{k}": [f"n{j}" for j in rng.choice(k, 3, replace=False)] if k > 2 else [] for k in range(120)}
     rows = {node: [bool(one) for one in rng.random(200) < 0.5] for node in parents}
@@ -299,7 +299,7 @@ def test_a_network_too_large_for_a_clique_tree_is_learned_where_little_is_missin
         tb.BayesianNetwork(parents, columns=columns, missing="em").fit({n: [True, None] for n in parents})
 
 
-def test_a_measured_node_whose_parents_are_all_known():
+def test_continuous_node_with_observed_parents():
     """No row lacks what it depends on, so its own counts are those of the rows as they are."""
     rng = np.random.default_rng(0)
     rows = {

@@ -1,4 +1,4 @@
-"""Which factors a network has: what whole numbers are taken for, and when that is worth a word."""
+"""Factors of a network: types of integer columns, and the warning for many levels."""
 
 import warnings
 
@@ -10,7 +10,7 @@ import tallybayes as tb
 
 AGES = np.arange(18, 90).repeat(3)  # 72 different ones
 ROWS = {"age": AGES, "old": AGES > 60, "kids": AGES % 4}
-SAID = r"column 'age' has 72 different whole numbers"
+MESSAGE = r"column 'age' has 72 different whole numbers"
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ SAID = r"column 'age' has 72 different whole numbers"
     ],
     ids=["parent", "leaf", "batches", "em", "tree", "structure"],
 )
-def test_many_whole_numbers_are_told_of_unless_they_are_named(learn):
-    with pytest.warns(UserWarning, match=SAID) as told:
+def test_warning_for_many_integer_levels(learn):
+    with pytest.warns(UserWarning, match=MESSAGE) as caught:
         learn()
-    assert len(told) == 1  # not of the four numbers of children
-    assert "columns={'age': tb.Gaussian()}" in str(told[0].message)
+    assert len(caught) == 1  # not of the four numbers of children
+    assert "columns={'age': tb.Gaussian()}" in str(caught[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learn(columns={"age": tb.Categorical()})
         learn(columns=tb.Categorical())
 
 
-def test_strings_and_few_numbers_are_labels_without_a_word():
+def test_no_warning_for_strings_and_few_integers():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tb.BayesianNetwork({"age": ["old"]}).fit({"age": AGES.astype(str), "old": AGES > 60})

@@ -1,4 +1,4 @@
-"""Tables by counting: estimates, priors, the laws of the tally, structures and what is refused."""
+"""CPTs by counting: estimates, priors, merging and forgetting, structures and errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _counted(rows, node, parents):
 
 
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
-def test_tables_are_counts(estimate):
+def test_cpts_are_relative_counts(estimate):
     model = tb.BayesianNetwork(PARENTS, estimate=estimate).fit(ROWS)
     assert model.levels_ == {"a": ("u", "v"), "b": (0, 1), "c": (False, True)}
     more = 0 if estimate == "mle" else 1  # both defaults are add-one
@@ -50,7 +50,7 @@ def test_tables_are_counts(estimate):
         np.testing.assert_allclose(model.cpt(node).values, expected)
 
 
-def test_the_graph_of_a_network_is_a_structure_for_another():
+def test_graph_of_a_network_as_parents():
     model = tb.BayesianNetwork({**PARENTS, "alone": []}).fit({**ROWS, "alone": [0, 1, 0, 1, 0, 1]})
     again = clone(tb.BayesianNetwork(model.graph_)).fit({**ROWS, "alone": [0, 1, 0, 1, 0, 1]})
     assert again.graph_ == model.graph_
@@ -81,7 +81,7 @@ def test_priors():
         table(tb.Gamma(1, 1))
 
 
-def test_nodes_of_the_same_parents_have_priors_of_their_own():
+def test_nodes_with_the_same_parents_have_separate_priors():
     rows = {"y": ["a", "b"] * 3, "x": ["u", "v", "u"] * 2, "z": [0, 1, 1] * 2}
     prior = {"x": tb.Dirichlet(1.0), "z": tb.Dirichlet(2.0)}
     for missing in ("available", "em"):
@@ -90,7 +90,7 @@ def test_nodes_of_the_same_parents_have_priors_of_their_own():
         assert model.query("z", {"y": "a"})[0] == pytest.approx((1 + 2) / (3 + 4))
 
 
-def test_another_network_as_prior_is_worth_its_sample_size():
+def test_bde_prior_has_its_equivalent_sample_size():
     expert = tb.BayesianNetwork.from_tables(
         {"a": ["b"]}, {"a": ["u", "v"], "b": [1, 0]}, {"b": [0.25, 0.75], "a": [[0.5, 0.5], [0.0, 1.0]]}
     )
@@ -142,7 +142,7 @@ def _tables(draw):
 @pytest.mark.filterwarnings("ignore:level .* occurs only with missing parents")
 @examples(100)
 @hypothesis_given(_tables(), st.data())
-def test_parts_add_up_and_are_forgotten(case, data):
+def test_merging_and_forgetting_are_exact(case, data):
     parents, rows, weight = case
     n_rows = len(weight)
     part = data.draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows))
@@ -169,7 +169,7 @@ def test_parts_add_up_and_are_forgotten(case, data):
         np.testing.assert_array_equal(again.cpt(node).values, first.cpt(node).values)
 
 
-def test_forgetting_what_was_never_there_changes_nothing():
+def test_forgetting_unknown_rows_changes_nothing():
     model = tb.BayesianNetwork(PARENTS).fit(ROWS)
     before = model.tally_
     with pytest.raises(StatisticsError, match=r"cannot forget"):
@@ -177,7 +177,7 @@ def test_forgetting_what_was_never_there_changes_nothing():
     assert model.tally_ == before
 
 
-def test_the_mle_does_not_invent_what_it_has_not_seen():
+def test_undefined_rows_under_maximum_likelihood():
     rows = {"a": [0, 0, 1, 1], "b": [0, 1, 0, 0], "c": ["x", "x", "y", "x"]}
     parents = {"c": ["a", "b"]}
     mle = tb.BayesianNetwork(parents, estimate="mle").fit(rows)
@@ -186,7 +186,7 @@ def test_the_mle_does_not_invent_what_it_has_not_seen():
     assert "unknown" in repr(mle.cpt("c"))
     assert mle.query("a")[0] == 0.5  # c says nothing here
     assert mle.query("c", {"b": 0})["x"] == pytest.approx(0.75)  # nor does the row that is not known
-    for ask in (
+    for call in (
         lambda: mle.query("c"),
         lambda: mle.query("a", {"c": "x"}),
         lambda: mle.predict_proba({"a": [0, 1], "b": [0, 1]}, "c"),
@@ -196,7 +196,7 @@ def test_the_mle_does_not_invent_what_it_has_not_seen():
         lambda: mle.most_probable(),
     ):
         with pytest.raises(EstimateError, match=r"no row has 'c' with a = 1, b = 1"):
-            ask()
+            call()
     with pytest.raises(EstimateError, match=r"rows without data"):
         mle.to_tables()
     assert np.isnan(mle.to_networkx().nodes["c"]["table"][1, 1]).all()
@@ -208,28 +208,28 @@ def test_the_mle_does_not_invent_what_it_has_not_seen():
     assert sum(bayes.query("c").values()) == pytest.approx(1.0)
 
 
-def test_what_is_not_known_is_refused_only_where_it_matters():
+def test_undefined_rows_raise_only_if_the_result_depends_on_them():
     rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1], "d": [0, 1, 0]}
     mle = tb.BayesianNetwork({"c": ["a", "b"], "d": ["c"]}, estimate="mle").fit(rows)
     assert mle.unseen_configurations_ == {"c": [{"a": 1, "b": 1}]}
     assert mle.query("d", {"c": 1})[1] == pytest.approx(0.5)  # the table of c has no say
     assert mle.query("a", {"b": 1})[1] == pytest.approx(1 / 3)
     np.testing.assert_allclose(mle.predict_proba({"c": [1, None], "b": [None, 0]}, "d")[0], [0.5, 0.5])
-    for ask in (
+    for call in (
         lambda: mle.query("b", {"a": 1, "c": 1}),
         lambda: mle.query("b", {"a": 1, "d": {0: 0.5, 1: 1.0}}),
         lambda: mle.predict_proba({"c": [1, None], "b": [None, None]}, "d"),
         lambda: mle.probability({"c": 1}),
     ):
         with pytest.raises(EstimateError, match=r"no row has 'c' with a = 1, b = 1"):
-            ask()
+            call()
     assert mle.query("a", do={"c": 1})[1] == pytest.approx(1 / 3)
     assert mle.query("d", do={"c": 1})[1] == pytest.approx(0.5)
 
 
 @examples(100)
 @hypothesis_given(st.data())
-def test_the_graph_tells_which_tables_have_a_say(data):
+def test_influenced_nodes_are_those_whose_posterior_changes(data):
     tables = data.draw(networks(5, zeros=False))
     node = data.draw(st.sampled_from(list(tables.parents)))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
@@ -255,7 +255,7 @@ def test_the_graph_tells_which_tables_have_a_say(data):
             assert np.abs(first - second).max() > 0  # its own table always has
 
 
-def test_naive_bayes_is_the_star():
+def test_naive_bayes_is_a_star():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 200)
     frame = pd.DataFrame(
@@ -310,7 +310,7 @@ def test_structures_are_read_from_mappings_edges_and_graphs():
         ({"a": 1.5}, r"the parents of 'a' is 1.5"),
     ],
 )
-def test_structures_that_are_none_are_refused(parents, message):
+def test_invalid_structures_raise(parents, message):
     with pytest.raises(DataError, match=message):
         tb.BayesianNetwork(parents).fit({"a": [0], "b": [0], "c": [0]})
 
@@ -331,7 +331,7 @@ def test_arrays_have_names_or_numbers():
         by_name.predict(X, "b", names=["a", "a"])
 
 
-def test_weights_may_be_a_column():
+def test_weights_in_a_column():
     rows = {"a": [0, 1, 1], "b": [1, 1, 0], "w": [1.0, 0.5, 2.0]}
     named = tb.BayesianNetwork({"b": ["a"]}).fit(rows, sample_weight="w")
     assert named.tally_ == tb.BayesianNetwork({"b": ["a"]}).fit(rows, sample_weight=rows["w"]).tally_
@@ -341,7 +341,7 @@ def test_weights_may_be_a_column():
     )
 
 
-def test_rows_that_cannot_be_learned_are_refused():
+def test_invalid_training_rows_raise():
     model = tb.BayesianNetwork({"b": ["a"]})
     with pytest.raises(DataError, match=r"no column 'b'"):
         model.fit({"a": [0]})
@@ -372,7 +372,7 @@ def test_rows_that_cannot_be_learned_are_refused():
         fitted + tb.BayesianNetwork({"b": ["a"]}, estimate="mle").fit({"a": [0], "b": [0]})
 
 
-def test_declared_levels_keep_their_order_and_stay():
+def test_declared_levels_keep_their_order():
     columns = {"a": tb.Categorical(levels=("low", "mid", "high"))}
     model = tb.BayesianNetwork({"b": ["a"]}, columns=columns).fit({"a": ["mid", "low"], "b": [1, 0]})
     assert model.levels_["a"] == ("low", "mid", "high")
@@ -382,7 +382,7 @@ def test_declared_levels_keep_their_order_and_stay():
     assert model.levels_["b"] == (0,)
 
 
-def test_evidence_bic_and_bits():
+def test_log_evidence_bic_and_description_length():
     rng = np.random.default_rng(1)
     a = rng.integers(0, 2, 300)
     rows = {"a": a, "b": (a ^ (rng.random(300) < 0.2)).astype(int), "c": rng.integers(0, 3, 300)}
@@ -408,7 +408,7 @@ def test_evidence_bic_and_bits():
 
 
 @pytest.mark.slow
-def test_networks_too_large_are_refused_before_they_are_made():
+def test_too_large_networks_raise_before_allocation():
     names = [f"x{k}" for k in range(60)]
     with pytest.raises(TooLargeError, match=r"the table of 'y' would have 2.31e\+18 cells, .* it has the parents 'x0'"):
         tb.BayesianNetwork({"y": names}).fit({name: [0, 1] for name in [*names, "y"]})
@@ -425,7 +425,7 @@ def test_networks_too_large_are_refused_before_they_are_made():
 
 
 @pytest.mark.slow
-def test_joint_answers_and_sums_too_large_are_refused_before_they_are_made():
+def test_too_large_queries_and_sums_raise_before_allocation():
     names = [f"p{k}" for k in range(40)]
     model = tb.BayesianNetwork({name: [] for name in names}).fit({name: [0, 1] for name in names})
     with pytest.raises(TooLargeError, match=r"40 nodes have to be in one table of 1.1e\+12 cells"):
@@ -444,7 +444,7 @@ def test_joint_answers_and_sums_too_large_are_refused_before_they_are_made():
         tb.BayesianNetwork({"y": [f"q{k}" for k in range(70)]}).fit({f"q{k}": [0] for k in range(70)} | {"y": [0]})
 
 
-def test_numbers_far_apart_are_as_many_levels_as_occur():
+def test_integers_far_apart_have_few_levels():
     rng = np.random.default_rng(0)
     rows = {f"p{k}": rng.choice([18, 65], 100) for k in range(8)} | {"y": rng.integers(0, 2, 100)}
     parents = {"y": [f"p{k}" for k in range(8)]}
@@ -456,7 +456,7 @@ def test_numbers_far_apart_are_as_many_levels_as_occur():
     np.testing.assert_array_equal(model.cpt("y").values, by_array.cpt(8).values)
 
 
-def test_tallies_with_the_parents_in_another_order():
+def test_tallies_with_parents_in_another_order():
     rng = np.random.default_rng(1)
     rows = {
         "a": rng.integers(0, 2, 50),
@@ -477,7 +477,7 @@ def test_tallies_with_the_parents_in_another_order():
         again.fit_tally("x")
 
 
-def test_a_fitted_structure_stays():
+def test_structure_of_a_fitted_network_cannot_change():
     parents = {"b": ["a"]}
     model = tb.BayesianNetwork(parents).fit({"a": [0, 1], "b": [0, 1]})
     with pytest.raises(StatisticsError, match=r"does not fit the network"):
@@ -491,7 +491,7 @@ def test_a_fitted_structure_stays():
     assert model.cpt("b").values[0, 0] == pytest.approx(2 / 3)
 
 
-def test_an_empty_network_says_so():
+def test_network_without_rows_raises():
     model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": [1], "b": [1]})
     model.forget({"a": [1], "b": [1]})
     assert "0 parameters" in repr(model)
@@ -501,7 +501,7 @@ def test_an_empty_network_says_so():
     assert model.query("b")[3] == 1.0
 
 
-def test_given_networks_can_be_learned_anew_but_not_added_to():
+def test_networks_with_fixed_parameters_can_be_fitted_but_not_updated():
     model = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]}, {"a": [0.9, 0.1], "b": [[1.0, 0.0], [0.5, 0.5]]}
     )
@@ -547,7 +547,7 @@ def test_given_networks_can_be_learned_anew_but_not_added_to():
         ),
     ],
 )
-def test_tables_that_are_none_are_refused(parents, levels, tables, message):
+def test_invalid_tables_raise(parents, levels, tables, message):
     with pytest.raises(DataError, match=message):
         tb.BayesianNetwork.from_tables(parents, levels, tables)
 
@@ -575,7 +575,7 @@ def test_files(tmp_path):
         fitted.to_bif(tmp_path / "network.bif")
 
 
-def test_broken_files_are_refused(tmp_path):
+def test_damaged_model_files_raise(tmp_path):
     from tallybayes._utils import sealed_file
 
     model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": [0, 1], "b": [0, 1]})

@@ -16,7 +16,7 @@ def rows():
     return pd.DataFrame({"a": a, "b": b, "c": np.where(rng.random(40) < 0.7, b, 1 - b)})
 
 
-def test_a_series_is_the_node_of_its_name(rows):
+def test_target_as_a_series(rows):
     network = tb.BayesianNetwork({"b": ["a"], "c": ["b"]})
     model, X, y = network.fit(rows), rows[["a", "b"]], rows["c"]
     assert repr(tb.evaluate(model, X, y)) == repr(tb.evaluate(model, rows, "c"))
@@ -29,7 +29,7 @@ def test_a_series_is_the_node_of_its_name(rows):
         tb.evaluate(model, X, y.rename("q"))
 
 
-def test_nodes_are_named_by_whole_numbers(rows):
+def test_targets_named_by_integers(rows):
     named = tb.BayesianNetwork({"b": ["a"], "c": ["b"]}).fit(rows)
     rows = rows.set_axis([0, 1, 2], axis=1)
     network = tb.BayesianNetwork({1: [0], 2: [1]})

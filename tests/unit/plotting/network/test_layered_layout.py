@@ -1,4 +1,4 @@
-"""Where the boxes and arrows of a network's picture go."""
+"""Layered layout of boxes and edges."""
 
 from itertools import combinations, pairwise
 
@@ -34,7 +34,7 @@ def edges_of(sizes, layout, node):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_boxes_are_apart_and_below_their_parents(name):
+def test_boxes_do_not_overlap_and_are_below_their_parents(name):
     parents, sizes, layout = drawn(name)
     boxes = {node: edges_of(sizes, layout, node) for node in parents}
     for first, second in combinations(boxes.values(), 2):
@@ -50,7 +50,7 @@ def test_boxes_are_apart_and_below_their_parents(name):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_arrows_run_from_parents_to_children_and_through_no_box(name):
+def test_edges_cross_no_box(name):
     parents, sizes, layout = drawn(name)
     assert set(layout.routes) == {(parent, node) for node, above in parents.items() for parent in above}
     boxes = {node: edges_of(sizes, layout, node) for node in parents}
@@ -70,14 +70,14 @@ def test_arrows_run_from_parents_to_children_and_through_no_box(name):
                 assert beside
 
 
-def test_long_arrows_keep_clear_of_the_boxes_they_pass():
+def test_long_edges_avoid_boxes():
     layout = lay_out({"a": [], "b": ["a"], "c": ["a", "b"]}, dict.fromkeys("abc", (80.0, 20.0)))
     passing = [x for x, y in layout.routes["a", "c"] if abs(y - layout.centers["b"][1]) <= 10]
     assert len(passing) == 2
     assert min(abs(x - layout.centers["b"][0]) for x in passing) >= 40 + 8
 
 
-def test_arrows_that_need_not_cross_do_not():
+def test_edges_do_not_cross_unnecessarily():
     pairs = {**{f"parent {k}": [] for k in range(6)}, **{f"child {k}": [f"parent {5 - k}"] for k in range(6)}}
     tree = {k: [(k - 1) // 2] if k else [] for k in range(31)}
     rng = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def test_arrows_that_need_not_cross_do_not():
                     assert (a[0] - c[0]) * (b[0] - d[0]) >= -1e-6
 
 
-def test_an_only_child_stands_below_its_parent_and_a_star_is_wrapped():
+def test_single_child_is_centered_and_star_is_wrapped():
     layout = lay_out(GRAPHS["chain"], dict.fromkeys(range(6), (30.0, 12.0)))
     assert np.ptp([x for x, _ in layout.centers.values()]) < 1e-6
     layout = lay_out(GRAPHS["wide star"], dict.fromkeys(range(40), (30.0, 12.0)))
@@ -102,5 +102,5 @@ def test_an_only_child_stands_below_its_parent_and_a_star_is_wrapped():
     assert abs(root - layout.width / 2) < 0.25 * layout.width
 
 
-def test_the_same_graph_is_drawn_the_same():
+def test_layout_is_reproducible():
     assert drawn("crowded")[2] == drawn("crowded")[2]

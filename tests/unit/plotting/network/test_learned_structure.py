@@ -1,4 +1,4 @@
-"""The picture of a structure: lines by strength, heads only where the direction is known."""
+"""Plot of a learned structure: line widths by strength, arrowheads for determined directions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rows():
 
 
 @pytest.mark.parametrize("bootstrap", [0, 5])
-def test_lines_by_strength(bootstrap):
+def test_line_widths_by_strength(bootstrap):
     from matplotlib.patches import FancyArrowPatch
 
     found = tb.learn_structure(rows(), n_bootstrap=bootstrap)
@@ -35,7 +35,7 @@ def test_lines_by_strength(bootstrap):
     assert list(frame["score_gain"]) == [edge.score_gain for edge in found.edges]
 
 
-def test_no_arrow_at_all():
+def test_structure_without_edges():
     picture = tb.learn_structure({"a": [0, 1, 0, 1], "b": [0, 0, 1, 1]}).plot()
     assert len(picture.to_frame()) == 0
     assert picture.axes[0].get_title() == ""

@@ -1,4 +1,4 @@
-"""Pictures of Bayesian networks: what is drawn is what the network says, and all of it that is known."""
+"""Plots of Bayesian networks: boxes with CPTs or posteriors."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +31,7 @@ def _no_figures_left():
 # ---- Graphs with tables ----------------------------------------------------------------------------------------------
 
 
-def test_tables_are_written_into_the_boxes():
+def test_boxes_show_cpts():
     model = fire_alarm()
     ax = model.plot().axes[0]
     alarm = ["alarm", "tampering", "fire", "False", "True", "False", "False", "0.9999", "0.0001", "False", "True"]
@@ -48,7 +48,7 @@ def test_tables_are_written_into_the_boxes():
     assert texts_in(model.plot(tables=False).axes[0]) == list(model.graph_.nodes)
 
 
-def test_large_tables_say_how_large_they_are_and_small_numbers_stay_small():
+def test_large_cpts_show_their_size():
     rows = {"a": list(range(5)) * 4, "b": [0, 1] * 10, "c": [0] * 19 + [1]}
     texts = texts_in(tb.BayesianNetwork({"b": ["a"], "c": ["a", "b"]}).fit(rows).plot().axes[0])
     assert texts == ["a", "5 levels", "b", "a", *texts[4:21], "c", "5 × 2 × 2 levels"]
@@ -57,7 +57,7 @@ def test_large_tables_say_how_large_they_are_and_small_numbers_stay_small():
 
 
 @pytest.mark.slow
-def test_networks_of_many_nodes_show_names_alone():
+def test_networks_of_many_nodes_show_names_only():
     assert len(texts_in(random_network(16, 4).plot().axes[0])) > 16
     model = random_network(37, 4)
     ax = model.plot().axes[0]
@@ -73,7 +73,7 @@ def test_unfitted_networks_are_graphs():
         model.plot(given={"wet": 1})
 
 
-def test_rows_maximum_likelihood_does_not_know():
+def test_undefined_rows_of_cpts():
     rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1], "d": [0, 1, 1]}
     model = tb.BayesianNetwork({"c": ["a", "b"], "d": ["c"]}, estimate="mle").fit(rows)
     assert texts_in(model.plot().axes[0]).count("undefined") == 2
@@ -87,7 +87,7 @@ def test_rows_maximum_likelihood_does_not_know():
 
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize("how", ["seen", "hinted at", "set", "both"])
-def test_bars_are_the_probabilities_before_and_after(how):
+def test_bars_show_probabilities_before_and_after(how):
     model = fire_alarm()
     soft = {"smoke": {False: 1.0, True: 5.0}}
     observed = {"seen": {"report": True}, "hinted at": soft, "set": None, "both": {"report": True}}[how]
@@ -106,7 +106,7 @@ def test_bars_are_the_probabilities_before_and_after(how):
     assert len(dashed) == (2 if do else 0)
 
 
-def test_what_is_known_is_marked():
+def test_observed_nodes_are_marked():
     ax = fire_alarm().plot(given={"report": True, "smoke": {False: 1, True: 2}}, do={"alarm": False}).axes[0]
     looks = {to_hex(box.get_edgecolor()) for box in boxes_in(ax)}
     assert len(looks) == 3
@@ -117,7 +117,7 @@ def test_what_is_known_is_marked():
     assert fire_alarm().plot(given=many).axes[0].get_title().endswith("given report = True, smoke = False, 2 more")
 
 
-def test_measured_nodes_show_their_parameters_and_means():
+def test_continuous_nodes_show_parameters_and_means():
     model = mixed_network(estimate="mle")
     texts = texts_in(model.plot().axes[0])
     table, start = model.cpt("weight"), texts.index("weight")
@@ -133,7 +133,7 @@ def test_measured_nodes_show_their_parameters_and_means():
     assert texts.count("6 others") == 1
 
 
-def test_blocks_say_how_many_columns_they_have():
+def test_blocks_show_their_number_of_columns():
     block = np.random.default_rng(0).normal(size=(4, 3))
     model = unseen_network(block=block)
     for observed, words in (({"a": 0}, ", undefined before"), ({"a": 1}, ", undefined"), ({"d": 0, "c": 0}, None)):
@@ -147,7 +147,7 @@ def test_blocks_say_how_many_columns_they_have():
     assert texts_in(given.plot().axes[0])[-2:] == ["wide", "6 columns, given 2 levels"]
 
 
-def test_many_levels_become_the_most_probable_and_the_others():
+def test_many_levels_show_the_most_probable():
     model = mixed_network()
     ax = model.plot_posteriors({"kind": "a"}, "shop").axes[0]
     before, after = model.query("shop"), model.query("shop", {"kind": "a"})
@@ -160,7 +160,7 @@ def test_many_levels_become_the_most_probable_and_the_others():
 
 
 @pytest.mark.slow
-def test_pictures_of_any_size_keep_words_in_their_boxes():
+def test_text_fits_into_boxes_at_any_size():
     figure, axes = plt.subplots(2, 2, figsize=(7, 5), layout="constrained")
     model = fire_alarm()
     for ax in axes[0]:
@@ -174,7 +174,7 @@ def test_pictures_of_any_size_keep_words_in_their_boxes():
     assert_words_are_in_boxes(big)
 
 
-def test_dollars_and_long_names_are_just_names():
+def test_special_and_long_names():
     long = "a name that goes on and on and has $two$ dollars in it, _^{}"
     model = tb.BayesianNetwork({"b": [long]}).fit({long: ["$x$", "y", "$x$"], "b": ["$", "$$", "$"]})
     for picture in (model.plot(), model.plot(given={long: "$x$"}), model.plot_posteriors({"b": "$"})):
@@ -183,7 +183,7 @@ def test_dollars_and_long_names_are_just_names():
         assert any("…" in text.get_text() for text in ax.texts)
 
 
-def test_questions_that_have_no_answer_have_no_picture():
+def test_invalid_evidence_raises():
     model = fire_alarm()
     with pytest.raises(DataError, match="no node 'smell'"):
         model.plot(given={"smell": True})
@@ -208,7 +208,7 @@ def edge_colors(ax):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [None, {"report": True}])
-def test_a_path_a_blanket_and_an_effect_are_shown_in_color(given):
+def test_highlighted_paths_blankets_and_effects(given):
     network = fire_alarm()
     plain = edge_colors(network.plot().axes[0])["fire"]
     for shown, words in (
@@ -231,7 +231,7 @@ def test_a_path_a_blanket_and_an_effect_are_shown_in_color(given):
         assert_words_are_in_boxes(ax)
 
 
-def test_the_arrows_of_a_path_are_thick():
+def test_edges_of_a_path_are_thick():
     network = fire_alarm()
     path = network.active_path("tampering", "smoke", "report")
     arrows = [patch for patch in network.plot(highlight=path).axes[0].patches if isinstance(patch, FancyArrowPatch)]
@@ -240,7 +240,7 @@ def test_the_arrows_of_a_path_are_thick():
 
 
 @pytest.mark.slow
-def test_eighty_nodes_are_highlighted_and_what_is_no_node_is_refused():
+def test_highlight_of_many_and_unknown_nodes():
     network = random_network(80, 1)
     ax = network.plot(highlight=network.markov_blanket("node 5")).axes[0]
     assert_words_are_in_boxes(ax)

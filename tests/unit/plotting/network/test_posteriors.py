@@ -1,4 +1,4 @@
-"""Pictures of Bayesian networks: what an observation moves, and what maximum likelihood knows of it."""
+"""Plots of posteriors of Bayesian networks, and undefined nodes under maximum likelihood."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +32,7 @@ def _no_figures_left():
 # ---- What maximum likelihood knows -----------------------------------------------------------------------------------
 
 
-def test_what_is_known_on_one_side_is_drawn_on_that_side():
+def test_posteriors_defined_on_one_side():
     ax = unseen_network().plot(given={"a": 0}).axes[0]
     texts = texts_in(ax)
     for node in ("c", "d"):
@@ -45,11 +45,11 @@ def test_what_is_known_on_one_side_is_drawn_on_that_side():
     assert_words_are_in_boxes(ax)
 
 
-def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
+def test_observed_nodes_with_undefined_prior():
     ax = unseen_network().plot(given={"c": 1}).axes[0]
     texts = texts_in(ax)
     assert texts[texts.index("c = 1") :][:6] == ["c = 1", "undefined before", "0", "0.000", "1", "1.000"]
-    for node in ("a", "b"):  # what c tells of them depends on the row that is undefined
+    for node in ("a", "b"):  # their posteriors depend on the undefined row
         assert texts[texts.index(node) :][:4] == [node, "undefined after", "0", "1"]
     assert texts[texts.index("d") :][:6] == ["d", "undefined before", "0", "0.000", "1", "1.000"]
     assert texts[texts.index("size") + 1] == "mean 3.25 → undefined"
@@ -67,7 +67,7 @@ def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
     ],
     ids=["known after", "known on one side", "known on neither"],
 )
-def test_posteriors_show_what_is_known(observed, words):
+def test_plot_posteriors_of_undefined_nodes(observed, words):
     model = unseen_network()
     ax = model.plot_posteriors(observed).axes[0]
     assert texts_in(ax) == [text for pair in words.items() for text in pair]
@@ -80,13 +80,13 @@ def test_posteriors_show_what_is_known(observed, words):
     ax.figure.canvas.draw()
 
 
-def test_a_picture_of_nothing_known_says_so():
+def test_plot_of_an_undefined_node():
     ax = unseen_network().plot_posteriors({"a": 1}, "d").axes[0]
     assert texts_in(ax) == ["d", "undefined"]
     assert len(ax.get_legend().get_texts()) == 2
 
 
-def asked(question, node):
+def result_or_none(question, node):
     try:
         return question(node)
     except ImpossibleError:
@@ -96,7 +96,7 @@ def asked(question, node):
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_all_nodes_at_once_tell_what_each_tells_by_itself(seed):
+def test_node_posteriors_equal_single_queries(seed):
     true = random_network(8, seed)
     rows = true.sample(8, random_state=seed)
     seen = {node: str(values[0]) for node, values in rows.items()}
@@ -109,22 +109,22 @@ def test_all_nodes_at_once_tell_what_each_tells_by_itself(seed):
     answers = []
     for observed in ({}, some, hint):
         for do in ({}, {"node 2": seen["node 2"]}, {"node 2": "level 1", "size": 1.5}):
-            told = node_posteriors(model._estimated_network, observed, do)
+            posteriors = node_posteriors(model._estimated_network, observed, do)
             for node in model.levels_:
-                answers.append(asked(lambda node: model.query(node, observed, do=do).probabilities, node))  # noqa: B023
-                assert (node in told) == (answers[-1] is not None)
-                if node in told:
-                    np.testing.assert_allclose(told[node], answers[-1], atol=1e-12)
+                answers.append(result_or_none(lambda node: model.query(node, observed, do=do).probabilities, node))  # noqa: B023
+                assert (node in posteriors) == (answers[-1] is not None)
+                if node in posteriors:
+                    np.testing.assert_allclose(posteriors[node], answers[-1], atol=1e-12)
         if observed is not hint:
             row = {node: [value] for node, value in observed.items()} or {"node 1": [None]}
-            mean = asked(lambda node: model.predict(row, node), "size")  # noqa: B023
+            mean = result_or_none(lambda node: model.predict(row, node), "size")  # noqa: B023
             assert node_posteriors(model._estimated_network, observed).get("size") == (
                 None if mean is None else pytest.approx(mean)
             )
     assert 0 < sum(answer is None for answer in answers) < len(answers)
 
 
-def test_a_picture_asks_once_before_and_once_after(monkeypatch):
+def test_plot_propagates_twice(monkeypatch):
     model, calls = random_network(30, 4), []
     plain = CliqueTree.propagate
 
@@ -146,7 +146,7 @@ def test_a_picture_asks_once_before_and_once_after(monkeypatch):
 # ---- What moved ------------------------------------------------------------------------------------------------------
 
 
-def test_what_moved_most_comes_first():
+def test_nodes_are_sorted_by_information():
     model, observed = random_network(20, 7), {"node 19": "level 2", "node 4": {f"level {k}": k + 1 for k in range(3)}}
     ax = model.plot_posteriors(observed).axes[0]
     free = [node for node in model.graph_.nodes if node != "node 19"]
@@ -166,17 +166,17 @@ def test_what_moved_most_comes_first():
     assert legend == ["before", "given node 19 = level 2, node 4: soft evidence"]
 
 
-def test_named_nodes_are_drawn_as_they_are_named():
+def test_named_nodes_keep_their_order():
     model = fire_alarm()
     ax = model.plot_posteriors({"report": True}, ["tampering", "report", "fire"]).axes[0]
     assert headings(ax) == ["tampering", "report", "fire"]
     surprise = -np.log2(model.probability({"report": True}))
-    assert ax.texts[3].get_text() == f"{surprise:.3f} bits"  # what is seen tells −log₂ of its probability
+    assert ax.texts[3].get_text() == f"{surprise:.3f} bits"  # the evidence has −log₂ p bits of information
     assert headings(model.plot_posteriors({"report": True}, "fire").axes[0]) == ["fire"]
 
 
 @pytest.mark.parametrize("observed", [None, {"report": True}], ids=["set", "both"])
-def test_nodes_can_be_set(observed):
+def test_interventions(observed):
     model, do = fire_alarm(), {"alarm": True}
     ax = model.plot_posteriors(observed, do=do).axes[0]
     free = [node for node in model.graph_.nodes if node not in {"alarm", *(observed or {})}]
@@ -188,14 +188,14 @@ def test_nodes_can_be_set(observed):
     assert ax.get_legend().get_texts()[1].get_text().endswith("do(alarm = True)")
 
 
-def test_what_never_happens_and_is_set_tells_without_end():
+def test_intervention_on_an_impossible_level_has_infinite_information():
     never = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": [0, 1], "b": [0, 1]}, {"a": [1.0, 0.0], "b": [[1.0, 0.0], [0.0, 1.0]]}
     )
     assert texts_in(never.plot_posteriors(None, do={"a": 1}).axes[0]) == ["b", "∞ bits"]
 
 
-def test_nothing_learned_is_never_negative():
+def test_information_is_never_negative():
     rng = np.random.default_rng(0)
     before = rng.dirichlet(np.ones(4), 200)
     after = before * (1 + 4e-16 * rng.normal(size=before.shape))
@@ -206,17 +206,17 @@ def test_nothing_learned_is_never_negative():
 @pytest.mark.parametrize(
     "observed", [None, "fire", ["fire"], 3, np.ones(2)], ids=["none", "name", "list", "3", "array"]
 )
-def test_what_is_given_in_another_form_is_refused_as_by_query(observed):
+def test_invalid_evidence_raises_as_in_query(observed):
     model = fire_alarm()
     with pytest.raises(DataError, match=r"given is .*; expected a mapping, as in"):
         model.plot_posteriors(observed)
     if observed is not None:
-        for ask in (lambda: model.query("fire", observed), lambda: model.plot(given=observed)):
+        for call in (lambda: model.query("fire", observed), lambda: model.plot(given=observed)):
             with pytest.raises(DataError, match=r"given is .*; expected a mapping, as in"):
-                ask()
+                call()
 
 
-def test_where_all_is_known_nothing_is_left_to_ask():
+def test_all_nodes_observed_raises():
     model = fire_alarm()
     known = dict.fromkeys(model.graph_.nodes, False)
     with pytest.raises(DataError, match="all discrete nodes are observed"):

@@ -1,4 +1,4 @@
-"""Effects by adjustment: against networks in which the node is set, and against every other set of nodes."""
+"""Causal effects by adjustment, against interventions and against all other adjustment sets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def adjusted(network, of, on, some):
 @pytest.mark.slow
 @examples(80)
 @hypothesis_given(st.data())
-def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(data):
+def test_effects_equal_interventions_with_the_smallest_set(data):
     graph = data.draw(graphs(6))
     network = random_tables(graph, np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))))
     of, on, *rest = data.draw(st.permutations(graph.nodes))
@@ -73,7 +73,7 @@ def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(dat
 @pytest.mark.slow
 @examples(80)
 @hypothesis_given(st.data())
-def test_sets_of_ones_own_are_taken_where_they_are_enough(data):
+def test_given_adjustment_sets(data):
     graph = data.draw(graphs(5))
     network = random_tables(graph, np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))))
     of, on, *rest = data.draw(st.permutations(graph.nodes))
@@ -91,7 +91,7 @@ def test_sets_of_ones_own_are_taken_where_they_are_enough(data):
 
 @examples(80)
 @hypothesis_given(st.data())
-def test_with_zeros_and_any_levels_what_is_told_is_right(data):
+def test_effects_with_zero_probabilities(data):
     tables = data.draw(networks())
     nodes = list(tables.parents)
     assume(len(nodes) > 1)
@@ -102,9 +102,9 @@ def test_with_zeros_and_any_levels_what_is_told_is_right(data):
         found = network.causal_effect(of, on, unobserved=hidden)
     except EstimateError:
         return
-    told = ~np.isnan(found.interventional).any(axis=1)
-    np.testing.assert_allclose(found.interventional[told], if_set(network, of, on)[told], atol=1e-12)
-    for level, one in zip(tables.levels[of], told, strict=True):
+    is_defined = ~np.isnan(found.interventional).any(axis=1)
+    np.testing.assert_allclose(found.interventional[is_defined], if_set(network, of, on)[is_defined], atol=1e-12)
+    for level, one in zip(tables.levels[of], is_defined, strict=True):
         if one:
             assert list(found[level].values()) == pytest.approx(list(network.query(on, do={of: level}).values()))
         else:
@@ -115,7 +115,7 @@ def test_with_zeros_and_any_levels_what_is_told_is_right(data):
 
 @examples(60)
 @hypothesis_given(st.data())
-def test_effects_among_some(data):
+def test_effects_in_a_subpopulation(data):
     graph = data.draw(graphs(6))
     network = random_tables(graph, np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))))
     of, on, *rest = data.draw(st.permutations(graph.nodes))
@@ -134,7 +134,7 @@ def test_effects_among_some(data):
 
 
 def smoking():
-    """Pearl's example: a gene that nobody sees makes people smoke and get cancer; tar carries what smoking does."""
+    """Pearl's example: an unobserved gene causes smoking and cancer; tar is the mediator of smoking."""
     tables = {
         "gene": [0.7, 0.3],
         "smoking": [[0.8, 0.2], [0.1, 0.9]],
@@ -159,7 +159,7 @@ def test_a_front_door():
         network.causal_effect("smoking", "cancer", unobserved=["gene", "tar"])
 
 
-def test_where_no_arrows_lead_nothing_changes():
+def test_no_effect_without_directed_path():
     network = fire_alarm()
     found = network.causal_effect("smoke", "alarm", unobserved="fire")
     assert (found.criterion, found.adjusted) == ("none", ())
@@ -169,7 +169,7 @@ def test_where_no_arrows_lead_nothing_changes():
     assert found.contrast(True, False) == {False: 0.0, True: 0.0}
 
 
-def test_what_two_causes_share_below_them_is_no_confounder():
+def test_colliders_are_not_adjusted_for():
     bias = {"meet": ["u", "v"], "of": ["u"], "on": ["v", "of"]}
     network = random_tables(Graph.read(bias), np.random.default_rng(0))
     assert network.causal_effect("of", "on", unobserved=["u", "v"]).adjusted == ()
@@ -179,12 +179,12 @@ def test_what_two_causes_share_below_them_is_no_confounder():
         network.causal_effect("of", "on", adjust="u", unobserved="u")
 
 
-def test_what_lies_on_the_way_is_not_adjusted_for():
+def test_mediators_are_not_adjusted_for():
     with pytest.raises(DataError, match=r"has 'tar', which is on or below a causal path from 'smoking' to 'cancer'"):
         smoking().causal_effect("smoking", "cancer", adjust=["gene", "tar"])
 
 
-def test_the_set_nearest_to_the_effect_leaves_the_cause_free_to_vary():
+def test_adjustment_set_nearest_to_the_outcome_is_taken():
     # either = lung or tub: given lung the cause is known, given bronc it is not
     tables = {
         "smoke": [0.5, 0.5],
@@ -208,7 +208,7 @@ def test_the_set_nearest_to_the_effect_leaves_the_cause_free_to_vary():
         network.causal_effect("either", "dysp", adjust=["lung", "tub"])
 
 
-def test_means_of_a_measured_node():
+def test_effects_on_means_of_a_continuous_node():
     rng = np.random.default_rng(3)
     old = rng.random(4000) < 0.4
     drug = rng.random(4000) < np.where(old, 0.8, 0.2)
@@ -233,7 +233,7 @@ def test_means_of_a_measured_node():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"treatment": "fire", "outcome": "fire"}, "the effect of 'fire' on itself"),
         ({"treatment": "fire", "outcome": "flood"}, "no node 'flood'"),
@@ -256,12 +256,12 @@ def test_means_of_a_measured_node():
         ),
     ],
 )
-def test_questions_that_make_no_sense_are_refused(asked, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(DataError, match=message):
-        fire_alarm().causal_effect(**asked)
+        fire_alarm().causal_effect(**arguments)
 
 
-def test_measured_nodes_are_not_set_and_blocks_have_no_one_mean():
+def test_invalid_continuous_treatments_and_blocks_raise():
     rows = {"a": ["x", "y"] * 20, "size": np.arange(40.0), "words": np.arange(80).reshape(40, 2)}
     columns = {"words": tb.Poisson()}
     network = tb.BayesianNetwork({"size": ["a"], "words": ["a"]}, columns=columns).fit(rows)
@@ -271,7 +271,7 @@ def test_measured_nodes_are_not_set_and_blocks_have_no_one_mean():
         network.causal_effect("a", "words")
 
 
-def test_it_prints_and_shows_in_notebooks():
+def test_display():
     found = fire_alarm().causal_effect("alarm", "report")
     assert repr(found).splitlines()[0] == "effect of alarm on report, adjusted for nothing"
     assert "observational" in found._repr_html_()

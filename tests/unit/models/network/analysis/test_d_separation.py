@@ -1,4 +1,4 @@
-"""What the graph of a network says alone: against independence in the joint distribution, written out in full."""
+"""D-separation, against independence in the joint distribution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def by_moral_graph(graph, first, second, known):
 
 @examples(200)
 @hypothesis_given(st.data())
-def test_separation_is_that_of_the_moral_graph(data):
+def test_d_separation_equals_separation_in_the_moral_graph(data):
     graph = data.draw(graphs())
     nodes = data.draw(st.permutations(graph.nodes))
     first, second, known = nodes[0], nodes[1], nodes[2 : 2 + data.draw(st.integers(0, len(nodes) - 2))]
@@ -49,7 +49,7 @@ def test_separation_is_that_of_the_moral_graph(data):
 
 @examples(100)
 @hypothesis_given(st.data())
-def test_the_tables_that_bear_on_a_node_are_those_that_reach_it(data):
+def test_relevant_nodes_are_those_that_influence_a_node(data):
     graph = data.draw(graphs())
     nodes = data.draw(st.permutations(graph.nodes))
     n_known = data.draw(st.integers(0, len(nodes) - 1))
@@ -60,7 +60,7 @@ def test_the_tables_that_bear_on_a_node_are_those_that_reach_it(data):
 
 @examples(60)
 @hypothesis_given(st.data())
-def test_what_is_separated_is_independent_and_what_is_not_depends(data):
+def test_d_separated_nodes_are_independent(data):
     graph = data.draw(graphs(5))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     tables = {node: rng.dirichlet([1.0, 1.0], [2] * len(above)) for node, above in graph.parents.items()}
@@ -77,7 +77,7 @@ def test_what_is_separated_is_independent_and_what_is_not_depends(data):
 
 @examples(100)
 @hypothesis_given(graphs())
-def test_the_blanket_separates_a_node_from_all_others_and_nothing_less_does(graph):
+def test_markov_blanket_is_minimal(graph):
     for node in graph.nodes:
         blanket = graph.markov_blanket(node)
         others = [other for other in graph.nodes if other != node and other not in blanket]
@@ -97,7 +97,7 @@ def test_ancestors_descendants_and_the_moral_graph():
         graph.descendants("flood")
 
 
-def test_a_network_that_was_not_fitted_knows_its_graph():
+def test_graph_of_an_unfitted_network():
     network = tb.BayesianNetwork({3: [1, 2], 4: [3]})
     assert network.d_separated(1, 2)
     assert not network.d_separated(1, 2, given=4)
@@ -106,7 +106,7 @@ def test_a_network_that_was_not_fitted_knows_its_graph():
     assert network.d_separated(np.int64(1), 4, [np.int64(3)])
 
 
-def test_a_hint_opens_what_meets_and_blocks_nothing():
+def test_soft_evidence_opens_colliders_and_blocks_nothing():
     network = fire_alarm()
     hint = {True: 2.0, False: 1.0}
     assert not network.d_separated("tampering", "fire", {"alarm": hint})
@@ -115,7 +115,7 @@ def test_a_hint_opens_what_meets_and_blocks_nothing():
     assert "has soft evidence" in repr(network.active_path("tampering", "fire", {"alarm": hint}))
 
 
-def test_sets_of_nodes_are_separated_when_all_pairs_are():
+def test_sets_are_d_separated_if_all_pairs_are():
     network = fire_alarm()
     assert network.d_separated(["tampering"], ["fire", "smoke"])
     assert not network.d_separated(["tampering", "smoke"], ["fire", "report"], "alarm")
@@ -123,7 +123,7 @@ def test_sets_of_nodes_are_separated_when_all_pairs_are():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         (("fire", "fire"), "node 'fire' is in the query and on both sides"),
         (("fire", "smoke", "fire"), "node 'fire' is in the query and given"),
@@ -134,12 +134,12 @@ def test_sets_of_nodes_are_separated_when_all_pairs_are():
         (("fire", "smoke", ["flood"]), "no node 'flood'"),
     ],
 )
-def test_questions_that_make_no_sense_are_refused(asked, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(DataError, match=message):
-        fire_alarm().d_separated(*asked)
+        fire_alarm().d_separated(*arguments)
 
 
-def test_a_path_and_a_blanket_print_and_show_in_notebooks():
+def test_display_of_paths_and_blankets():
     network = fire_alarm()
     path = network.active_path("tampering", "smoke", "report")
     assert repr(path).splitlines()[0] == "tampering → alarm ← fire → smoke"

@@ -1,4 +1,4 @@
-"""Effects of measured nodes: against normal algebra, and against regression on what is adjusted for."""
+"""Causal effects of continuous nodes, against normal algebra and regression on the adjustment set."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
-from tests.unit.models.network.line_cases import line_networks, measured_of, weigh
-from tests.unit.models.network.line_cases import settings as combinations
+from tests.unit.models.network.linear_cases import line_networks, measured_of, weigh
+from tests.unit.models.network.linear_cases import settings as combinations
 
 
 def linked(model, nodes):
@@ -18,7 +18,7 @@ def linked(model, nodes):
 
 
 @given(line_networks(), st.integers(0, 2**32 - 1))
-def test_a_slope_is_what_setting_changes(nodes, seed):
+def test_slope_is_the_change_by_intervention(nodes, seed):
     model, rng = tb.BayesianNetwork.from_parameters(nodes), np.random.default_rng(seed)
     some = linked(model, nodes)
     assume(len(some) > 1)
@@ -35,7 +35,7 @@ def test_a_slope_is_what_setting_changes(nodes, seed):
 
 
 @given(line_networks(most_labels=0, most_measured=6), st.integers(0, 2**32 - 1))
-def test_a_slope_is_that_of_a_regression_on_what_is_adjusted_for(nodes, seed):
+def test_slope_is_that_of_a_regression_on_the_adjustment_set(nodes, seed):
     model, rng = tb.BayesianNetwork.from_parameters(nodes), np.random.default_rng(seed)
     some = linked(model, nodes)
     assume(len(some) > 1)
@@ -82,7 +82,7 @@ def test_back_door_front_door_and_neither():
     assert none.observational > 0
 
 
-def test_what_is_shown():
+def test_display():
     found = tb.BayesianNetwork.from_parameters(CONFOUNDED).causal_effect("x", "y")
     assert repr(found).splitlines() == [
         "effect of x on y, adjusted for u: per unit of x",
@@ -93,7 +93,7 @@ def test_what_is_shown():
     assert "<table" in found._repr_html_()
 
 
-def test_among_those_with_a_level_a_slope_is_theirs():
+def test_slope_in_a_subpopulation():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": ["a", "b"], "probabilities": [0.25, 0.75]},
@@ -108,7 +108,7 @@ def test_among_those_with_a_level_a_slope_is_theirs():
         model.causal_effect("x", "k")
 
 
-def test_of_rows_far_from_zero_and_of_a_constant():
+def test_large_offsets_and_constant_columns():
     rng = np.random.default_rng(1)
     u = rng.normal(size=2000)
     x = 1e6 + u + rng.normal(size=2000)

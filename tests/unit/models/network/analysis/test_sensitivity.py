@@ -1,4 +1,4 @@
-"""How an answer moves with the entries of tables: against networks whose tables were changed, and differences."""
+"""Sensitivity analysis, against networks with changed CPTs and finite differences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def changed(tables, entry, value):
     return NetworkTables(tables.parents, tables.levels, {**tables.tables, node: table})
 
 
-def told(tables, event, observed, do):
+def event_probability(tables, event, observed, do):
     nodes = list(tables.parents)
     weights = weigh(tables, observed, do)
     total = math.fsum(weights.values())
@@ -45,7 +45,7 @@ def told(tables, event, observed, do):
 @pytest.mark.slow
 @examples(60)
 @hypothesis_given(st.data())
-def test_functions_equal_questions_to_changed_networks(data):
+def test_functions_equal_queries_of_changed_networks(data):
     tables = data.draw(networks())
     observed, do = data.draw(questions(tables))
     free = [node for node in tables.parents if node not in do and node not in observed]
@@ -53,11 +53,11 @@ def test_functions_equal_questions_to_changed_networks(data):
     chosen = data.draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True))
     event = {node: data.draw(st.sampled_from(tables.levels[node])) for node in chosen}
     found = given(tables).sensitivity(event, observed, do=do)
-    assert found.probability == pytest.approx(told(tables, event, observed, do), abs=1e-12)
+    assert found.probability == pytest.approx(event_probability(tables, event, observed, do), abs=1e-12)
     listed = {(entry.node, entry.level, tuple(entry.given.items())) for entry in found}
     for entry in found[:12]:
         for value in (0.0, 0.3, 0.85, 1.0):
-            expected = told(changed(tables, entry, value), event, observed, do)
+            expected = event_probability(changed(tables, entry, value), event, observed, do)
             if not math.isnan(expected):  # else what is observed is impossible there
                 assert entry.answer(value) == pytest.approx(expected, abs=1e-9)
         assert entry.answer(entry.value) == pytest.approx(found.probability, abs=1e-12)
@@ -69,13 +69,13 @@ def test_functions_equal_questions_to_changed_networks(data):
             level = tables.levels[node][-1]
             if (node, level, tuple(line.items())) not in listed and len(tables.levels[node]) > 1:
                 entry = Entry(node, level, line, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0, 0.0, 1.0))
-                expected = told(changed(tables, entry, 0.37), event, observed, do)
+                expected = event_probability(changed(tables, entry, 0.37), event, observed, do)
                 assert math.isnan(expected) or expected == pytest.approx(found.probability, abs=1e-12)
 
 
 @examples(60)
 @hypothesis_given(st.data())
-def test_slopes_are_those_of_differences_and_ranges_those_of_the_ends(data):
+def test_slopes_and_ranges(data):
     tables = data.draw(networks(zeros=False))
     nodes = list(tables.parents)
     node = data.draw(st.sampled_from(nodes))
@@ -100,7 +100,7 @@ def test_slopes_are_those_of_differences_and_ranges_those_of_the_ends(data):
     assert widths == sorted(widths, reverse=True) or np.allclose(widths, sorted(widths, reverse=True), atol=1e-11)
 
 
-def test_an_entry_that_is_0_or_1_has_a_function_too():
+def test_functions_of_entries_0_and_1():
     tables = {"a": [1.0, 0.0, 0.0], "b": [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]}
     levels = {"a": ("x", "y", "z"), "b": (False, True)}
     network = tb.BayesianNetwork.from_tables({"b": ["a"]}, levels, tables)
@@ -117,7 +117,7 @@ def test_an_entry_that_is_0_or_1_has_a_function_too():
     assert zero.entry("a", "y").answer(0.5) == pytest.approx(0.25 / 0.75)
 
 
-def test_what_an_entry_would_have_to_be():
+def test_value_for_a_given_probability():
     network = fire_alarm()
     found = network.sensitivity({"fire": True}, {"report": True})
     assert found.probability == pytest.approx(network.query("fire", {"report": True})[True], abs=1e-12)
@@ -132,7 +132,7 @@ def test_what_an_entry_would_have_to_be():
     assert math.isnan(found.entry("leaving", True, {"alarm": True}).value_for(0.99))
 
 
-def test_what_cannot_matter_is_left_out():
+def test_entries_without_influence_are_excluded():
     found = fire_alarm().sensitivity({"fire": True}, {"alarm": True})
     assert {entry.node for entry in found} == {"tampering", "fire", "alarm"}
     with pytest.raises(DataError, match=r"no entry p\('report' = True \| leaving = True\) has an influence"):
@@ -146,7 +146,7 @@ def test_what_cannot_matter_is_left_out():
 
 
 @pytest.mark.slow
-def test_much_that_is_known_and_improbable_keeps_its_digits():
+def test_improbable_evidence_keeps_its_precision():
     parents = {f"x{k}": ["y"] for k in range(1500)}
     tables = {"y": [0.5, 0.5], **{name: [[0.6, 0.4], [0.4, 0.6]] for name in parents}}
     network = tb.BayesianNetwork.from_tables(parents, dict.fromkeys(tables, (0, 1)), tables)
@@ -156,7 +156,7 @@ def test_much_that_is_known_and_improbable_keeps_its_digits():
     assert found.entry("x3", 1, {"y": 1}).answer(0.3) == pytest.approx(1 / 3, abs=1e-9)
 
 
-def test_measured_nodes_and_hints_count_as_what_is_known():
+def test_continuous_and_soft_evidence():
     model = mixed_network()
     found = model.sensitivity({"kind": "b"}, {"weight": 1.4})
     assert found.probability == pytest.approx(model.query("kind", {"weight": 1.4})["b"], abs=1e-12)
@@ -166,7 +166,7 @@ def test_measured_nodes_and_hints_count_as_what_is_known():
     assert share.answer(odds / (1 + odds)) == pytest.approx(ratio / (1 + ratio), abs=1e-12)
 
 
-def test_lines_that_no_row_showed_have_no_entry():
+def test_undefined_rows_have_no_entry():
     rows = {"a": [0, 0, 1, 1], "b": [0, 1, 0, 0], "c": [0, 1, 1, 0]}
     unseen = tb.BayesianNetwork({"c": ["a", "b"]}, estimate="mle").fit(rows)
     with pytest.raises(EstimateError, match="no row has 'c' with a = 1, b = 1"):
@@ -176,7 +176,7 @@ def test_lines_that_no_row_showed_have_no_entry():
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "message"),
+    ("arguments", "error", "message"),
     [
         ({"event": {}}, DataError, "event is {}"),
         ({"event": "fire"}, DataError, "expected a mapping from nodes to levels"),
@@ -193,12 +193,12 @@ def test_lines_that_no_row_showed_have_no_entry():
         ({"event": {"fire": True}, "given": {"smoke": {True: 0, False: 0}}}, ImpossibleError, "smoke"),
     ],
 )
-def test_questions_that_make_no_sense_are_refused(asked, error, message):
+def test_invalid_arguments_raise(arguments, error, message):
     with pytest.raises(error, match=message):
-        fire_alarm().sensitivity(**asked)
+        fire_alarm().sensitivity(**arguments)
 
 
-def test_it_prints_draws_and_shows_in_notebooks():
+def test_display_and_plot():
     found = fire_alarm().sensitivity({"fire": True}, {"report": True})
     text = repr(found)
     assert text.startswith("p(fire = True | report = True) = 0.2305, if the odds of an entry are halved or doubled:")

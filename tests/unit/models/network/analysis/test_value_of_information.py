@@ -1,4 +1,4 @@
-"""Which question to ask next: against the joint distribution written out, and as a diagnosis goes."""
+"""Value of information, against the joint distribution."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_bits_and_costs_equal_enumeration(data):
     assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
-def test_without_costs_it_is_bits_and_with_prices_errors_cost_one():
+def test_bits_without_costs_and_unit_costs_of_errors():
     network = fire_alarm()
     found = network.value_of_information("fire", {"report": True})
     assert found.best == "smoke"
@@ -84,21 +84,21 @@ def test_decisions_need_not_be_levels():
     assert list(network.value_of_information("fire").to_frame()) == ["node", "bits"]
 
 
-def test_a_diagnosis_ends_when_no_question_is_worth_its_price():
+def test_no_best_node_if_all_observation_costs_are_too_high():
     network = fire_alarm()
     truth = network.sample(1, {"fire": True, "smoke": True}, random_state=0)
     cost = {True: {"call": 10, "wait": 1000}, False: {"call": 10, "wait": 0}}
-    known, asked = {"report": True}, []
+    known, queried = {"report": True}, []
     while (question := network.value_of_information("fire", known, cost=cost, observation_costs=0.5).best) is not None:
-        asked.append(question)
+        queried.append(question)
         known[question] = truth[question][0]
-    assert 1 <= len(asked) == len(set(asked)) < 5
+    assert 1 <= len(queried) == len(set(queried)) < 5
     end = network.value_of_information("fire", known, cost=cost, observation_costs=0.5)
     assert end.decision == "call"
     assert max(end.values()) <= 0
 
 
-def test_what_tells_nothing_is_worth_nothing():
+def test_uninformative_nodes_have_no_value():
     network = fire_alarm()
     found = network.value_of_information("tampering", candidates=["fire", "smoke", "report"])
     assert found["fire"] == found["smoke"] == 0.0
@@ -106,7 +106,7 @@ def test_what_tells_nothing_is_worth_nothing():
     assert network.value_of_information("fire", {node: True for node in network.levels_ if node != "fire"}).best is None
 
 
-def test_hints_and_measured_nodes_count_as_what_is_known():
+def test_soft_and_continuous_evidence():
     model = mixed_network()
     found = model.value_of_information("kind", {"weight": 1.5})
     assert list(found) == ["shop"]
@@ -115,7 +115,7 @@ def test_hints_and_measured_nodes_count_as_what_is_known():
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "message"),
+    ("arguments", "error", "message"),
     [
         ({"target": "flood"}, DataError, "no node 'flood'"),
         ({"target": ["fire", "smoke"]}, DataError, "no node"),
@@ -134,12 +134,12 @@ def test_hints_and_measured_nodes_count_as_what_is_known():
         ({"target": "fire", "given": {"smoke": {False: 0.0, True: 0.0}}}, ImpossibleError, "smoke"),
     ],
 )
-def test_questions_that_make_no_sense_are_refused(asked, error, message):
+def test_invalid_arguments_raise(arguments, error, message):
     with pytest.raises(error, match=message):
-        fire_alarm().value_of_information(**asked)
+        fire_alarm().value_of_information(**arguments)
 
 
-def test_a_measured_target_and_what_is_not_known_are_refused():
+def test_continuous_target_and_undefined_rows_raise():
     with pytest.raises(DataError, match="node 'weight' is continuous"):
         mixed_network().value_of_information("weight")
     with pytest.raises(DataError, match="node 'weight' is continuous"):
@@ -151,7 +151,7 @@ def test_a_measured_target_and_what_is_not_known_are_refused():
     assert unseen.value_of_information("a", candidates="b")["b"] == 0.0
 
 
-def test_it_prints_and_shows_in_notebooks():
+def test_display():
     network = fire_alarm()
     text = repr(network.value_of_information("fire", {"report": True}))
     assert text.startswith("value of information about fire, given report = True: entropy 0.779 bits\n")
@@ -163,14 +163,14 @@ def test_it_prints_and_shows_in_notebooks():
     assert "… 8 more" in repr(many.value_of_information("y"))
 
 
-def test_measured_nodes_are_named_whose_worth_is_not_told():
+def test_continuous_nodes_are_listed_as_not_evaluated():
     model = tb.BayesianNetwork.from_parameters(
         {
             "ill": {"levels": ["no", "yes"], "probabilities": [0.9, 0.1]},
             "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "std": [0.4, 0.8]},
         }
     )
-    asked = model.value_of_information("ill")
-    assert asked.measured == ("fever",)
-    assert repr(asked).endswith("  no discrete node is worth observing\n  continuous nodes, not evaluated: fever")
+    value = model.value_of_information("ill")
+    assert value.measured == ("fever",)
+    assert repr(value).endswith("  no discrete node is worth observing\n  continuous nodes, not evaluated: fever")
     assert model.value_of_information("ill", {"fever": 37.0}).measured == ()

@@ -1,4 +1,4 @@
-"""Measured nodes under labels: every family, against sums over all labels and scipy's densities."""
+"""Continuous nodes with discrete parents: every family, against sums over all levels and densities of SciPy."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_leaves_equal_enumeration(rows, known):
     assert model.impute(table)["size"][0] == pytest.approx(expected)
 
 
-def test_rows_complete_in_labels_are_looked_up(rows):
+def test_rows_with_observed_discrete_nodes_are_looked_up(rows):
     model = _fit(rows)
     logs = model.score_samples(rows)
     for row in (0, 1, 2):
@@ -107,14 +107,14 @@ def test_samples_of_leaves(rows):
     np.testing.assert_allclose(again.cpt("kind").values, model.cpt("kind").values, atol=0.02)
 
 
-def test_setting_a_leaf_says_nothing_about_its_parents(rows):
+def test_intervention_on_a_leaf_does_not_change_its_parents(rows):
     model = _fit(rows)
     assert dict(model.query("old", do={"size": 99.0})) == pytest.approx(dict(model.query("old")))
     assert model.impute({"old": [0]}, do={"size": 99.0})["size"][0] == 99.0
     assert model.sample(2, do={"size": 99.0}, random_state=0)["size"].tolist() == [99.0, 99.0]
 
 
-def test_leaves_add_and_forget(rows):
+def test_merging_and_forgetting_leaves(rows):
     first, second = ({name: cells[part] for name, cells in rows.items()} for part in (slice(0, 150), slice(150, None)))
     whole = _fit(rows)
     assert _fit(first).partial_fit(second).tally_.isclose(whole.tally_, 1e-12)
@@ -122,7 +122,7 @@ def test_leaves_add_and_forget(rows):
     assert whole.forget(second).tally_.isclose(_fit(first).tally_, 1e-12)
 
 
-def test_whole_rows_of_pixels_and_words_are_leaves():
+def test_blocks_of_columns_are_leaves():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
     pixels = rng.normal(y[:, None], 1.0, (60, 3))
@@ -145,19 +145,19 @@ def test_whole_rows_of_pixels_and_words_are_leaves():
         ({"y": ["x"]}, {"y": 3}, r"the family of 'y' is 3"),
     ],
 )
-def test_measured_nodes_have_no_children_with_labels(parents, columns, message):
+def test_discrete_children_of_continuous_nodes_raise(parents, columns, message):
     with pytest.raises(DataError, match=message):
         tb.BayesianNetwork(parents, columns=columns).fit({"x": [0, 1], "y": [0, 1]})
 
 
-def test_measured_nodes_have_no_probabilities_by_level(rows):
+def test_continuous_nodes_have_no_probabilities_of_levels(rows):
     model = _fit(rows)
-    for ask in (
+    for call in (
         lambda: model.predict_proba(rows, "size"),
         lambda: model.predict_proba(rows, ["old", "size"]),
     ):
         with pytest.raises(DataError, match=r"node 'size' is continuous"):
-            ask()
+            call()
     with pytest.raises(DataError, match=r"node 'visits' is continuous"):
         model.query("visits")
     with pytest.raises(DataError, match=r"found inf in row 0, column 'size'"):
@@ -183,7 +183,7 @@ def test_the_distribution_of_a_leaf(rows):
     assert spread.cdf(spread.quantile([0.1, 0.9])) == pytest.approx([0.1, 0.9])
 
 
-def test_leaves_that_were_never_seen_are_not_invented():
+def test_undefined_leaves_raise():
     rows = {"a": [0, 0, 0, 1], "x": [1.0, 2.0, 4.0, np.nan]}
     model = tb.BayesianNetwork({"x": ["a"]}, estimate="mle").fit(rows)
     assert model.unseen_configurations_ == {"x": [{"a": 1}]}
@@ -213,7 +213,7 @@ def test_huge_offsets_and_constant_columns():
     )
 
 
-def test_a_measured_node_of_the_wrong_shape_is_refused(rows):
+def test_continuous_evidence_of_wrong_shape_raises(rows):
     model = _fit(rows)
     for value in ([1.0, 2.0], [[1.0, 2.0]]):
         with pytest.raises(DataError, match=r"node 'size' has 2 columns; expected 1"):
@@ -234,14 +234,14 @@ def test_a_measured_node_of_the_wrong_shape_is_refused(rows):
         words.predict({"x": sparse.csr_array(np.diag([1.0, -1.0]))}, "y")
 
 
-def test_cells_beside_a_missing_one_tell_about_it():
+def test_incomplete_rows_of_a_block_are_evidence():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 1)) + rng.normal(size=(500, 2)) * 0.01
     model = tb.BayesianNetwork({"x": ["y"]}, columns={"x": tb.MultivariateGaussian()}).fit({"y": [0, 1] * 250, "x": x})
     assert model.impute({"x": np.array([[2.0, np.nan]])})["x"] == pytest.approx(np.array([[2.0, 2.0]]), abs=0.1)
 
 
-def test_floats_beside_none_are_measured():
+def test_floats_with_none_are_continuous():
     for cells in ([1.5, None, 2.0], [1.0, None, 2.0], np.array([1.0, None, 2.0], dtype=object), [1.0, np.nan, 2.0]):
         model = tb.BayesianNetwork({"x": []}).fit({"x": cells})
         assert model.levels_ == {}
@@ -260,18 +260,18 @@ def test_tied_leaves_have_a_bic(rows):
     assert free.bic_ == pytest.approx(labels - 2 * density.sum() + 4 * math.log(known.sum()))
 
 
-def test_impossible_measurements():
+def test_impossible_continuous_values():
     model = tb.BayesianNetwork({"n": [], "a": []}, columns={"n": tb.Poisson()}, estimate="mle").fit(
         {"n": [0, 0], "a": [0, 1]}
     )
     assert model.probability({"n": 3}) == 0
-    for ask in (
+    for call in (
         lambda: model.query("a", {"n": 3}),
         lambda: model.most_probable({"n": 3}),
         lambda: model.sample(1, {"n": 3}),
     ):
         with pytest.raises(ImpossibleError, match=r"n = 3 has probability 0"):
-            ask()
+            call()
     with np.errstate(all="raise"):
         far = tb.BayesianNetwork({"x": ["a"]}, estimate="mle").fit({"a": [0, 0, 1, 1], "x": [0.0, 1.0, 2.0, 4.0]})
     assert far.score_samples({"x": [1e300]})[0] < -1e100

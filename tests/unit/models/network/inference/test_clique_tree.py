@@ -19,7 +19,7 @@ scopes = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=Tru
 @pytest.mark.slow
 @examples(200)
 @given(scopes, st.lists(st.integers(1, 4), min_size=8, max_size=8))
-def test_cliques_form_a_tree_that_holds_every_scope(wanted, sizes):
+def test_cliques_form_a_tree_that_contains_every_scope(wanted, sizes):
     cliques, above = find_cliques(sizes, wanted)
     for scope in wanted:
         assert any(set(scope) <= clique for clique in cliques)
@@ -54,14 +54,14 @@ def _grid(n_rows, n_columns):
 
 
 @pytest.mark.slow
-def test_a_grid_is_swept():
-    """The least fill and the smallest clique need 1.2 · 10⁹ cells, which memory refused."""
+def test_sweep_of_a_grid():
+    """The least fill and the smallest clique need 1.2 · 10⁹ cells, which do not fit into memory."""
     cliques, above = find_cliques([2] * 340, _grid(17, 20))
     assert sum(n_cells(clique, [2] * 340) for clique in cliques) < 8e7
     assert (cliques, above) == find_cliques([2] * 340, _grid(17, 20))
 
 
-def test_the_order_is_that_of_the_cliques():
+def test_elimination_order_is_that_of_the_cliques():
     rng = np.random.default_rng(1)
     for n in (1, 7, 40):
         sizes = rng.integers(2, 6, n).tolist()
@@ -83,7 +83,7 @@ def test_the_order_is_that_of_the_cliques():
 
 
 @pytest.mark.slow
-def test_triangulation_stops_where_a_clique_is_too_large():
+def test_triangulation_stops_at_a_too_large_clique():
     everyone = [tuple(range(2000))]
     assert find_cliques([2] * 2000, everyone, max_cells=1e9) == ([frozenset(range(2000))], [-1])
     with pytest.raises(
@@ -124,7 +124,7 @@ def _case(seed, n_rows):
 @pytest.mark.slow
 @examples(150)
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_messages_equal_sums_over_everything(seed, by_logarithms):
+def test_propagation_equals_enumeration(seed, by_logarithms):
     n_rows = 3
     sizes, wanted, tables, likelihoods, joint = _case(seed, n_rows)
     everything = tuple(range(len(sizes)))
@@ -160,7 +160,7 @@ def test_messages_equal_sums_over_everything(seed, by_logarithms):
         assert joint[(*codes[:, row], row)] == pytest.approx(joint[..., row].max())
 
 
-def test_nothing_known_costs_one_row():
+def test_without_evidence_tables_have_one_row():
     tree = CliqueTree([2, 2], [(0,), (0, 1)])
     found = tree.propagate(tree.load([np.array([0.5, 0.5]), np.eye(2)]), [], 1000)
     assert all(table.shape[-1] == 1 for table in found.cliques)
@@ -169,7 +169,7 @@ def test_nothing_known_costs_one_row():
     np.testing.assert_allclose(found.expected(np.ones(1000))[1], 500 * np.eye(2))
 
 
-def test_trees_too_large_are_refused_by_name(monkeypatch):
+def test_too_large_trees_raise_with_names(monkeypatch):
     monkeypatch.setattr(clique_tree, "available_memory", lambda: 8 * 5 * 1000 - 1)
     with pytest.raises(
         TooLargeError, match=r"39.1 KiB, but 39.1 KiB are free: these 3 nodes .* 1e\+03 cells: 'c', 'a', 'b'"
@@ -179,7 +179,7 @@ def test_trees_too_large_are_refused_by_name(monkeypatch):
     CliqueTree([10, 5, 20], [(0, 1, 2)], ["a", "b", "c"])
 
 
-def test_variables_that_share_no_clique_are_not_answered():
+def test_variables_without_common_clique_raise():
     tree = CliqueTree([2, 2, 2], [(0, 1), (1, 2)])
     with pytest.raises(KeyError, match=r"no clique contains the variables \(0, 2\)"):
         tree.home((0, 2))

@@ -1,4 +1,4 @@
-"""Answers by draws: within their standard errors of the exact ones, and honest about what they do not know."""
+"""Likelihood weighting: agreement with exact inference within standard errors."""
 
 import itertools
 
@@ -21,20 +21,20 @@ def _agrees(sampled, exact, n_errors=6.0):
 
 @examples(60)
 @hypothesis_given(st.data())
-def test_draws_tell_what_is_exact(data):
+def test_sampling_agrees_with_exact_inference(data):
     tables = data.draw(networks(5))
     observed, do = data.draw(questions(tables))
     free = [node for node in tables.levels if node not in observed and node not in do]
     model = given(tables)
-    asked = free[:2] or list(tables.levels)[:1]
+    query_nodes = free[:2] or list(tables.levels)[:1]
     try:
-        exact = model.query(asked, observed, do=do)
+        exact = model.query(query_nodes, observed, do=do)
     except ImpossibleError:
         with pytest.raises(EstimateError, match="none of 2,000 draws agrees with"):
-            model.query(asked, observed, do=do, inference="sampling", n_draws=2000, random_state=0)
+            model.query(query_nodes, observed, do=do, inference="sampling", n_draws=2000, random_state=0)
         return
     try:
-        sampled = model.query(asked, observed, do=do, inference="sampling", n_draws=40_000, random_state=0)
+        sampled = model.query(query_nodes, observed, do=do, inference="sampling", n_draws=40_000, random_state=0)
     except (EstimateError, UserWarning):
         assert model.probability(observed, do=do) < 0.05  # too improbable to be met
         return
@@ -46,14 +46,14 @@ def test_draws_tell_what_is_exact(data):
 @pytest.mark.slow
 @needs("networks")
 @pytest.mark.parametrize("name", ["asia", "cancer", "earthquake", "survey", "sachs", "alarm", "insurance", "hepar2"])
-def test_draws_of_the_reference_networks(name):
+def test_sampling_of_reference_networks(name):
     model = tb.BayesianNetwork.from_bif(DATA / "networks" / f"{name}.bif.gz")
     (row,) = zip(*model.sample(1, random_state=3).values(), strict=True)
     nodes = list(model.levels_)
     seen = dict(list(zip(nodes, row, strict=True))[:: max(2, len(nodes) // 3)])
-    asked = [node for node in nodes if node not in seen]
+    query_nodes = [node for node in nodes if node not in seen]
     apart = []
-    for node, seed in itertools.product(asked[:6], range(1, 4)):
+    for node, seed in itertools.product(query_nodes[:6], range(1, 4)):
         sampled = model.query(node, seen, inference="sampling", n_draws=50_000, random_state=seed)
         exact = model.query(node, seen)
         assert sampled.effective_size > 1000
@@ -70,7 +70,7 @@ def _measured():
     return tb.BayesianNetwork({"heat": ["fire"], "smoke": ["fire"]}).fit(rows), rows
 
 
-def test_measured_nodes_hints_and_seeds():
+def test_continuous_evidence_soft_evidence_and_seeds():
     model, _ = _measured()
     for known in ({"heat": 45.0}, {"heat": 45.0, "smoke": {False: 1.0, True: 3.0}}):
         sampled = model.query("fire", known, inference="sampling", random_state=0)
@@ -83,7 +83,7 @@ def test_measured_nodes_hints_and_seeds():
     assert "± 0.00" in repr(moved)
 
 
-def test_absence_as_a_value():
+def test_informative_missing_values():
     """Labels whose absence is a level, and a measured node beside which stands whether it is there."""
     rng = np.random.default_rng(1)
     ill = rng.random(800) < 0.4
@@ -102,7 +102,7 @@ def test_absence_as_a_value():
         {"test": "positive"},
     ):
         exact = model.query("ill", known)
-        assert abs(exact[True] - before) > 0.02  # absence tells something, too
+        assert abs(exact[True] - before) > 0.02  # the missing value is evidence, too
         sampled = model.query("ill", known, inference="sampling", random_state=2)
         assert _agrees(sampled, exact).all()
         assert sampled.effective_size > 1000
@@ -111,10 +111,10 @@ def test_absence_as_a_value():
     for known in ({"fever": None}, {"fever": 38.2}):
         moved = model.query("ill", do=known, inference="sampling", random_state=2)
         assert _agrees(moved, model.query("ill", do=known)).all()
-        assert moved.effective_size == pytest.approx(moved.n_draws)  # what is set tells nothing of its parents
+        assert moved.effective_size == pytest.approx(moved.n_draws)  # interventions are no evidence on parents
 
 
-def test_few_draws_are_warned_of():
+def test_warning_for_small_effective_size():
     tables = {"rare": [1 - 1e-4, 1e-4], "seen": [[1 - 1e-4, 1e-4], [0.1, 0.9]]}
     model = tb.BayesianNetwork.from_tables({"seen": ["rare"]}, dict.fromkeys(tables, (False, True)), tables)
     with pytest.warns(
@@ -131,7 +131,7 @@ def _tangled(n=150):
 
 
 @pytest.mark.slow
-def test_a_network_too_large_for_a_clique_tree_is_drawn_from():
+def test_sampling_of_a_network_too_large_for_a_clique_tree():
     model = _tangled()
     with pytest.raises(TooLargeError, match=r"inference='sampling'"):
         model.query("n149")
@@ -147,7 +147,7 @@ def test_a_network_too_large_for_a_clique_tree_is_drawn_from():
         model.sample(3, {"n149": True})
 
 
-def test_what_is_not_known_is_refused():
+def test_undefined_rows_raise():
     rows = {"a": [0, 1, 1, 0], "b": [0, 0, 0, 0], "c": [0, 1, 0, 1]}
     columns = {node: tb.Categorical(levels=[0, 1]) for node in "abc"}
     model = tb.BayesianNetwork({"c": ["a", "b"]}, columns=columns, estimate="mle").fit(rows)

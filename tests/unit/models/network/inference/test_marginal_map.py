@@ -1,4 +1,4 @@
-"""The most probable levels of some nodes, summed over the others: against the joint distribution written out."""
+"""Marginal MAP, against the joint distribution."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from tests.unit.plotting.network_pictures import fire_alarm, mixed_network
 @pytest.mark.slow
 @examples(200)
 @hypothesis_given(st.data())
-def test_some_nodes_equal_enumeration(data):
+def test_marginal_map_equals_enumeration(data):
     tables = data.draw(networks(most_nodes=6))
     observed, do = data.draw(questions(tables))
     weights = weigh(tables, observed, do)
     total = math.fsum(weights.values())
     assume(total > 0)
     nodes = list(tables.parents)
-    asked = data.draw(st.lists(st.sampled_from(nodes), min_size=1, unique=True))
+    query_nodes = data.draw(st.lists(st.sampled_from(nodes), min_size=1, unique=True))
     summed = defaultdict(float)
     for levels, p in weights.items():
-        summed[tuple(levels[nodes.index(node)] for node in asked)] += p
-    found = given(tables).most_probable(observed, asked, do=do)
-    assert list(found) == asked
+        summed[tuple(levels[nodes.index(node)] for node in query_nodes)] += p
+    found = given(tables).most_probable(observed, query_nodes, do=do)
+    assert list(found) == query_nodes
     best = summed[tuple(found.values())]
     assert best == pytest.approx(max(summed.values()), rel=1e-9)
     assert math.exp(found.log_probability) == pytest.approx(best / total, rel=1e-9)
 
 
-def test_all_nodes_are_the_most_probable_explanation():
+def test_all_nodes_equal_mpe():
     network = fire_alarm()
     every = network.most_probable({"report": True})
     named = network.most_probable({"report": True}, list(network.levels_))
@@ -48,7 +48,7 @@ def test_all_nodes_are_the_most_probable_explanation():
     assert repr(named).splitlines()[0] == "most probable assignment, p = 0.391"
 
 
-def test_some_nodes_need_not_be_those_of_the_best_of_all():
+def test_marginal_map_may_differ_from_mpe():
     network = fire_alarm()
     found = network.most_probable({"smoke": True}, ["fire"])
     assert dict(found) == {"fire": network.query("fire", {"smoke": True}).best}
@@ -60,7 +60,7 @@ def test_some_nodes_need_not_be_those_of_the_best_of_all():
     assert "(evidence)" in repr(network.most_probable({"report": True}, ["report", "fire"]))
 
 
-def test_measured_leaves_have_a_say_and_are_not_asked_for():
+def test_continuous_evidence_and_continuous_query_nodes():
     model = mixed_network()
     for weight in (-1.0, 4.0):
         assert model.most_probable({"weight": weight}, "kind")["kind"] == model.query("kind", {"weight": weight}).best
@@ -75,7 +75,7 @@ def hidden_steps(n):
     return tb.BayesianNetwork.from_tables(parents, dict.fromkeys(parents, (0, 1)), tables)
 
 
-def test_what_is_too_large_is_refused_with_its_size():
+def test_too_large_queries_raise_with_their_size():
     network, seen = hidden_steps(45), [f"x{k}" for k in range(45)]
     with pytest.raises(TooLargeError, match=r"assignment of 45 of 90 nodes: .* in one table of 7.04e\+13 cells"):
         network.most_probable(nodes=seen)
@@ -85,7 +85,7 @@ def test_what_is_too_large_is_refused_with_its_size():
 
 
 @pytest.mark.slow
-def test_long_chains_of_what_is_improbable_do_not_vanish():
+def test_improbable_long_chains_do_not_underflow():
     network = hidden_steps(1500)
     known = {f"x{k}": k % 2 for k in range(3, 1500)}
     found = network.most_probable(known, ["z0", "x0", "x1"])
@@ -95,12 +95,12 @@ def test_long_chains_of_what_is_improbable_do_not_vanish():
 
 
 @pytest.mark.parametrize("nodes", [[], ["fire", "fire"], "flood", 3.5])
-def test_nodes_that_make_no_sense_are_refused(nodes):
+def test_invalid_query_nodes_raise(nodes):
     with pytest.raises(DataError):
         fire_alarm().most_probable(nodes=nodes)
 
 
-def test_what_cannot_be_or_is_not_known_is_refused():
+def test_impossible_or_undefined_queries_raise():
     network = tb.BayesianNetwork({"b": ["a"]}, estimate="mle").fit({"a": [0, 0, 1], "b": [0, 0, 1]})
     with pytest.raises(ImpossibleError, match="a = 0, b = 1"):
         network.most_probable({"a": 0, "b": 1}, "a")

@@ -1,4 +1,4 @@
-"""Every question to a network against its joint distribution, written out in full."""
+"""Queries of a network, against its joint distribution."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.examples import examples
 from tests.unit.models.network.network_cases import given, joint, networks, questions, weigh
 
 
-def _sums(weights, nodes, asked):
-    """p(asked, observed) from p(all, observed)."""
+def _sums(weights, nodes, query_nodes):
+    """p(query_nodes, observed) from p(all, observed)."""
     found = {}
     for levels, p in weights.items():
-        key = tuple(levels[nodes.index(node)] for node in asked)
+        key = tuple(levels[nodes.index(node)] for node in query_nodes)
         found[key] = found.get(key, 0.0) + p
     return found
 
@@ -38,14 +38,14 @@ def test_queries_equal_enumeration(data):
     total = math.fsum(weights.values())
     model = given(tables)
     assert model.probability(observed, do=do) == pytest.approx(total, rel=1e-9, abs=1e-15)
-    asked = data.draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=3, unique=True))
+    query_nodes = data.draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=3, unique=True))
     if total == 0:
         with pytest.raises(ImpossibleError):
-            model.query(asked, observed, do=do)
+            model.query(query_nodes, observed, do=do)
         return
-    answer = model.query(asked, observed, do=do)
-    for key, p in _sums(weights, nodes, asked).items():
-        assert answer[key if len(asked) > 1 else key[0]] == pytest.approx(p / total, abs=1e-12)
+    answer = model.query(query_nodes, observed, do=do)
+    for key, p in _sums(weights, nodes, query_nodes).items():
+        assert answer[key if len(query_nodes) > 1 else key[0]] == pytest.approx(p / total, abs=1e-12)
     assert sum(answer.values()) == pytest.approx(1.0)
 
 
@@ -68,7 +68,7 @@ def test_most_probable_equals_enumeration(data):
 @pytest.mark.parametrize("worth", [0, 1 << 16])  # whether columns that are always known are looked up
 @examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis_given(data=st.data())
-def test_rows_with_any_pattern_equal_enumeration(monkeypatch, worth, data):
+def test_predictions_of_incomplete_rows_equal_enumeration(monkeypatch, worth, data):
     monkeypatch.setattr(network_inference, "_WORTH_A_TREE", worth)
     tables = data.draw(networks())
     nodes = list(tables.parents)
@@ -99,7 +99,7 @@ def test_rows_with_any_pattern_equal_enumeration(monkeypatch, worth, data):
             np.testing.assert_allclose(posteriors[node][row], expected, atol=1e-12)
 
 
-def test_a_column_asked_for_is_predicted_from_the_others():
+def test_predicted_columns_are_ignored_as_evidence():
     model = tb.BayesianNetwork({"wet": ["rain"]}, estimate="mle").fit({"rain": [0, 0, 1, 1], "wet": [0, 1, 1, 1]})
     rows = {"rain": [0, 0], "wet": [1, 0]}
     np.testing.assert_allclose(model.predict_proba(rows, "rain"), [[1 / 3, 2 / 3], [1.0, 0.0]])
@@ -111,7 +111,7 @@ def test_a_column_asked_for_is_predicted_from_the_others():
     np.testing.assert_allclose(several["rain"], [[0.5, 0.5]] * 2)
 
 
-def test_samples_given_something_follow_the_posterior():
+def test_samples_given_evidence_follow_the_posterior():
     tables = {"a": [0.3, 0.7], "b": [[0.9, 0.1], [0.2, 0.8]], "c": [[[1.0, 0.0], [0.5, 0.5]], [[0.4, 0.6], [0.1, 0.9]]]}
     levels = {"a": [False, True], "b": ["x", "y"], "c": [0, 1]}
     model = tb.BayesianNetwork.from_tables({"b": ["a"], "c": ["a", "b"]}, levels, tables)
@@ -129,7 +129,7 @@ def test_samples_given_something_follow_the_posterior():
     assert len(model.sample(0)["a"]) == 0
 
 
-def test_what_is_impossible_is_named_as_briefly_as_can_be():
+def test_impossible_evidence_is_reduced_to_a_minimal_contradiction():
     model = tb.BayesianNetwork.from_tables(
         {"b": ["a"], "c": []},
         {"a": [0, 1], "b": [0, 1], "c": [0, 1]},
@@ -145,7 +145,7 @@ def test_what_is_impossible_is_named_as_briefly_as_can_be():
 
 
 @pytest.mark.slow
-def test_a_thousand_witnesses_do_not_underflow():
+def test_much_evidence_does_not_underflow():
     # Half of the witnesses speak a thousand orders of magnitude for one side, half for the other.
     names = [f"x{k}" for k in range(800)]
     sure = np.array([[1 - 1e-6, 1e-6], [1e-6, 1 - 1e-6]])
@@ -170,7 +170,7 @@ def test_a_thousand_witnesses_do_not_underflow():
     assert chain.score_samples([{k: v for k, v in rows[0].items() if k != "x7"}])[0] > expected
 
 
-def test_what_cannot_be_read_is_refused():
+def test_invalid_evidence_raises():
     model = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": [0, 1], "b": ["u", "v"]}, {"a": [0.5, 0.5], "b": [[0.1, 0.9], [0.5, 0.5]]}
     )
@@ -198,7 +198,7 @@ def test_what_cannot_be_read_is_refused():
         model.sample(-1)
 
 
-def test_unseen_levels_are_unknown_or_an_error():
+def test_unseen_levels_are_missing_or_raise():
     rows = {"a": [0, 0, 1], "b": ["u", "v", "v"]}
     model = tb.BayesianNetwork({"b": ["a"]}).fit(rows)
     strange = {"a": [5], "b": ["v"]}
@@ -209,7 +209,7 @@ def test_unseen_levels_are_unknown_or_an_error():
         model.reestimate(unseen="smooth")
 
 
-def test_answers_read_as_mappings():
+def test_query_results_are_mappings():
     model = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": [0, 1], "b": ["u", "v"]}, {"a": [0.5, 0.5], "b": [[0.1, 0.9], [0.5, 0.5]]}
     )
@@ -231,7 +231,7 @@ def test_answers_read_as_mappings():
 
 
 @pytest.mark.slow
-def test_rows_and_questions_at_the_edges():
+def test_empty_rows_and_queries():
     rng = np.random.default_rng(0)
     model = tb.BayesianNetwork(
         {"b": ["a"], "x": ["a"]}, columns={"b": tb.Categorical(levels=(0, 1, 2))}, estimate="mle"
@@ -261,7 +261,7 @@ def test_rows_and_questions_at_the_edges():
     assert many.predict({f"x{k}": [1] for k in range(2000)}, "y").tolist() == [1]
 
 
-def test_known_cells_stay_as_they_are():
+def test_observed_cells_are_not_imputed():
     model = tb.BayesianNetwork({"b": ["a"]}, estimate="mle").fit({"a": ["x", "y"], "b": [0, 1]})
     filled = model.impute({"a": ["z", "x", None], "b": [0, None, 1]})
     assert filled["a"].tolist() == ["z", "x", "y"]  # a level never seen, too
@@ -270,11 +270,11 @@ def test_known_cells_stay_as_they_are():
         assert model.impute({"a": ["x"], "b": [1]})["a"].tolist() == ["x"]
 
 
-def test_questions_of_the_wrong_kind_are_refused():
+def test_invalid_arguments_raise():
     model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": [0, 1], "b": [0, 1]})
-    for ask in (lambda: model.query(None), lambda: model.query(3.5), lambda: model.predict_proba({"a": [0]}, 1.5)):
+    for call in (lambda: model.query(None), lambda: model.query(3.5), lambda: model.predict_proba({"a": [0]}, 1.5)):
         with pytest.raises(DataError, match=r"nodes is .*; expected the name of a node"):
-            ask()
+            call()
     with pytest.raises(DataError, match=r"no node \['a'\]"):
         model.cpt(["a"])
     with pytest.raises(NotFittedError):
@@ -286,7 +286,7 @@ def test_questions_of_the_wrong_kind_are_refused():
     assert "(intervention)" in repr(model.most_probable(do={"a": 0}))
 
 
-def test_trees_of_other_questions_are_forgotten():
+def test_old_clique_trees_are_dropped():
     names = [f"x{k}" for k in range(12)]
     model = tb.BayesianNetwork({name: [] for name in names}).fit({name: [0, 1] for name in names})
     for first in names:
@@ -296,7 +296,7 @@ def test_trees_of_other_questions_are_forgotten():
     assert len(model._estimated_network.inference.compiled) < 12
 
 
-def test_unknown_rows_are_told_pattern_by_pattern():
+def test_undefined_rows_are_checked_by_pattern_of_evidence():
     rng = np.random.default_rng(0)
     rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1], "d": [0, 1, 0]}
     model = tb.BayesianNetwork({"c": ["a", "b"], "d": ["c"]}, estimate="mle").fit(rows)

@@ -12,11 +12,11 @@ from scipy import stats
 
 import tallybayes as tb
 from tallybayes.errors import DataError
-from tests.unit.models.network.line_cases import labels_of, line_networks, measured_of, weigh
+from tests.unit.models.network.linear_cases import labels_of, line_networks, measured_of, weigh
 
 
 @given(line_networks(), st.integers(0, 2**32 - 1))
-def test_answers_equal_enumeration(nodes, seed):
+def test_queries_equal_enumeration(nodes, seed):
     rng = np.random.default_rng(seed)
     assume(labels_of(nodes))
     shuffled = [list(nodes)[k] for k in rng.permutation(len(nodes))]
@@ -52,7 +52,7 @@ def test_answers_equal_enumeration(nodes, seed):
     assert answer.mean == pytest.approx(sum(p * m[k] for _, p, m, _ in weights) / total, abs=1e-7)
 
 
-def test_what_is_shown_and_what_is_not_possible():
+def test_display_and_impossible_levels():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": ["no", "yes", "other"], "probabilities": [0.5, 0.5, 0.0]},
@@ -84,7 +84,7 @@ def test_what_is_shown_and_what_is_not_possible():
     assert repr(model.query(["k", "x"], {"y": np.float32(3)})) == repr(given_y)
 
 
-def test_many_combinations_are_cut_to_the_most_probable():
+def test_display_of_many_combinations():
     levels = list(range(30))
     shares = np.arange(1.0, 31.0) / 465
     model = tb.BayesianNetwork.from_parameters(
@@ -99,7 +99,7 @@ def test_many_combinations_are_cut_to_the_most_probable():
     assert shown[-1] == "  … 18 less probable, 0.3677 together"
 
 
-def test_a_fitted_network_of_counted_columns_tells_students_tails():
+def test_fitted_gaussian_nodes_have_student_t_posteriors():
     rng = np.random.default_rng(0)
     k = rng.integers(0, 2, 40)
     model = tb.BayesianNetwork({"x": ["k"]}, columns={"x": tb.Gaussian()}).fit({"k": k, "x": rng.normal(k, 1.0)})
@@ -109,7 +109,7 @@ def test_a_fitted_network_of_counted_columns_tells_students_tails():
         assert answer[level].quantile(0.99) == pytest.approx(alone.quantile(0.99))
 
 
-def test_what_cannot_be_asked_is_said():
+def test_invalid_queries_raise():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": [0, 1], "probabilities": [0.5, 0.5]},

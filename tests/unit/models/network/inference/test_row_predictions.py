@@ -24,7 +24,7 @@ def test_misspelt_nodes_are_named(model, tmp_path):
         assert found.tolist() == model.predict(rows[["season"]], "wet").tolist()
 
 
-def test_other_columns_and_unobserved_nodes_are_fine(model):
+def test_other_columns_and_unobserved_nodes_raise_no_warning(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(pd.DataFrame({"season": ["w"], "identifier": [3]}), "wet")  # rain is not observed

@@ -1,4 +1,4 @@
-"""Networks of known tables and lines, in plain numbers, in files, and in files of strangers."""
+"""Networks with fixed parameters: plain numbers, JSON files and untrusted files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, TooLargeError
-from tests.unit.models.network.line_cases import line_networks
+from tests.unit.models.network.linear_cases import line_networks
 
 
 @pytest.mark.slow
 @given(line_networks(), st.integers(0, 2**32 - 1))
 @settings(max_examples=8, deadline=None)
-def test_plain_text_keeps_the_network(nodes, seed):
+def test_parameters_round_trip(nodes, seed):
     model = tb.BayesianNetwork.from_parameters(nodes)
     again = tb.BayesianNetwork.from_parameters(json.loads(json.dumps(model.to_parameters())))
     rows = model.sample(5, random_state=seed)
@@ -118,12 +118,12 @@ def _changed(place, key, value):
         (_changed(2, "intercept", 0).replace('"intercept": 0,', '"intercept": 1e999,'), "partly not finite"),
     ],
 )
-def test_files_of_strangers(text, message):
+def test_invalid_files_raise(text, message):
     with pytest.raises(tb.FileError, match=message):
         tb.BayesianNetwork.from_json(io.StringIO(text))
 
 
-def test_many_parents_in_a_small_file_are_refused():
+def test_many_parents_in_a_small_file_raise():
     nodes = [{"name": f"l{k}", "levels": list(range(9)), "probabilities": [1 / 9] * 9} for k in range(50)]
     nodes.append({"name": "x", "parents": [f"l{k}" for k in range(50)], "intercept": 0, "std": 1})
     with pytest.raises(TooLargeError, match="'x'"):
@@ -133,7 +133,7 @@ def test_many_parents_in_a_small_file_are_refused():
 @pytest.mark.slow
 @given(st.integers(0, 10**9), st.integers(1, 4))
 @settings(max_examples=150, deadline=None)
-def test_damaged_files_are_refused_or_read(seed, n_changes):
+def test_damaged_files_raise_or_are_read(seed, n_changes):
     rng = np.random.default_rng(seed)
     text = list(json.dumps(GOOD))
     for _ in range(n_changes):

@@ -1,4 +1,4 @@
-"""All structures of a few nodes, and rows to learn them from."""
+"""All structures of a few nodes, and random rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rows_of(seed: int, n: int, sizes: tuple[int, ...] = (2, 3, 2, 2)) -> dict[st
 
 
 def skeleton_and_colliders(edges: np.ndarray) -> tuple[Any, Any]:
-    """What tells classes apart (Verma and Pearl)."""
+    """Return skeleton and v-structures, which determine the equivalence class (Verma and Pearl)."""
     joined = edges | edges.T
     n = len(edges)
     colliders = {

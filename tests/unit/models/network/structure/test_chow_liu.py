@@ -1,4 +1,4 @@
-"""Trees: against every spanning tree, and naive Bayes with a tree among its columns."""
+"""Chow-Liu trees and TAN, against every spanning tree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _directed(chosen, n):
 
 @examples(30)
 @hypothesis_given(st.integers(0, 10**6), st.integers(1, 4))
-def test_no_tree_is_more_likely(seed, n):
+def test_no_other_tree_is_more_likely(seed, n):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (40, n))
     if n > 1:
@@ -61,7 +61,7 @@ def test_no_tree_is_more_likely(seed, n):
 @pytest.mark.slow
 @examples(20)
 @hypothesis_given(st.integers(0, 10**6))
-def test_no_tree_given_the_target_is_more_likely(seed):
+def test_no_other_augmented_tree_is_more_likely(seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 60)
     X = {f"x{k}": (rng.integers(0, 2, 60) + y * k) % 2 for k in range(4)}
@@ -81,7 +81,7 @@ def test_no_tree_given_the_target_is_more_likely(seed):
     assert all("y" in parents for node, parents in found.graph_.parents.items() if node != "y")
 
 
-def test_weights_missing_cells_and_measured_columns():
+def test_weights_missing_cells_and_continuous_columns():
     rows = {"y": [0, 0, 1, 1, 1], "a": [0, 1, None, 1, 0], "b": [0, 1, 1, 1, 0], "x": [0.5, 1.5, 2.5, np.nan, 0.0]}
     model = tb.learn_tree(rows, "y", sample_weight=[1, 2, 1, 1, 0], estimate="map")
     assert model.estimate == "map"
@@ -96,7 +96,7 @@ def test_weights_missing_cells_and_measured_columns():
     assert alone.graph_.parents == {"y": (), "x": ("y",)}
 
 
-def test_what_no_tree_can_join_is_refused():
+def test_invalid_columns_of_trees_raise():
     with pytest.raises(DataError, match=r"column 'x' is continuous; a tree without a target needs categorical columns"):
         tb.learn_tree({"a": [0, 1], "x": [0.5, 1.5]})
     with pytest.raises(DataError, match=r"no column 'z'"):
@@ -108,7 +108,7 @@ def test_what_no_tree_can_join_is_refused():
         tb.learn_tree(many)
 
 
-def test_trees_take_the_settings_of_networks():
+def test_trees_accept_parameters_of_networks():
     rng = np.random.default_rng(0)
     rows = {"y": rng.integers(0, 2, 60), "a": rng.integers(0, 2, 60), "n": rng.poisson(2.0, 60), "w": np.ones(60)}
     columns = {"a": tb.Categorical(levels=(0, 1, 2)), "n": tb.Poisson()}

@@ -1,4 +1,4 @@
-"""Classes of structures and distances, against all structures of four nodes."""
+"""Equivalence classes and distances, against all structures of four nodes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ for graph in GRAPHS:
     CLASSES.setdefault(skeleton_and_colliders(graph), []).append(graph)
 
 
-def test_there_are_as_many_as_known():
+def test_number_of_equivalence_classes():
     assert len(GRAPHS) == 543  # Robinson, 1973
     assert len(CLASSES) == 185  # Gillispie and Perlman, 2002
 
 
-def test_a_class_has_the_arrows_that_all_its_members_have():
+def test_directed_edges_are_those_of_all_members():
     for members in CLASSES.values():
         expected = np.logical_or.reduce(members)  # both ways where members differ
         for edges in members:
             assert (cpdag(edges) == expected).all()
 
 
-def test_a_class_is_extended_to_a_member():
+def test_consistent_extension_is_a_member():
     for key, members in CLASSES.items():
         edges = consistent_extension(cpdag(members[-1]))
         assert is_acyclic(edges)
         assert skeleton_and_colliders(edges) == key
 
 
-def test_contradictions_are_extended_to_a_graph_all_the_same():
+def test_contradictory_marks_extend_to_a_dag():
     rng = np.random.default_rng(0)
     for _ in range(50):
         marks = rng.random((6, 6)) < 0.5
@@ -72,7 +72,7 @@ def test_the_asia_network():
 
 
 @given(first=graphs, second=graphs)
-def test_distances_are_counted_pair_by_pair(first, second):
+def test_distance_counts_differing_pairs(first, second):
     def expected(one, other):
         return sum((one[a, b], one[b, a]) != (other[a, b], other[b, a]) for a in range(4) for b in range(a))
 
@@ -81,14 +81,14 @@ def test_distances_are_counted_pair_by_pair(first, second):
     assert tb.structural_hamming_distance(*classes) == expected(cpdag(first), cpdag(second))
 
 
-def test_distances_of_whatever_has_a_graph():
+def test_distance_accepts_all_kinds_of_graphs():
     rows = {"a": [0, 1] * 10, "b": [0, 1] * 10}
     model = tb.BayesianNetwork({"b": ["a"]}).fit(rows)
     assert tb.structural_hamming_distance(model, tb.learn_structure(rows)) == 0
     assert tb.structural_hamming_distance(model.graph_, [("b", "a")]) == 1
 
 
-def test_other_things_are_refused():
+def test_invalid_graphs_raise():
     chain = [("a", "b"), ("b", "c")]
     with pytest.raises(tb.DataError, match="expected two of one kind"):
         tb.structural_hamming_distance(chain, tb.equivalence_class(chain))

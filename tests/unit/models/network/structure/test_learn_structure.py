@@ -1,4 +1,4 @@
-"""Searches for structures: against all structures of four columns, within constraints, from any kind of rows."""
+"""Structure search: against all structures of four columns, with constraints, from any kind of rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def best_by_enumeration(data, score, keep=lambda edges: True, missing="error"):
 
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize("score", SCORES, ids=SCORE_IDS)
-def test_the_best_of_all_is_found(score):
+def test_exact_search_equals_enumeration(score):
     for seed in range(3):
         data = rows_of(seed, 200)
         found = tb.learn_structure(data, score=score, method="exact")
@@ -39,7 +39,7 @@ def test_the_best_of_all_is_found(score):
         assert climbed.score <= found.score + 1e-6
 
 
-def test_the_best_of_all_under_another_network_and_with_missing_cells():
+def test_exact_search_with_bde_and_missing_cells_equals_enumeration():
     data = rows_of(5, 150)
     score = tb.BDe(tb.BayesianNetwork({"b": ["a"]}).fit(rows_of(6, 300)), 4)
     found = tb.learn_structure(data, score=score, method="exact")
@@ -57,7 +57,7 @@ def test_the_best_of_all_under_another_network_and_with_missing_cells():
     required=graphs.map(lambda edges: [(NODES[a], NODES[b]) for a, b in np.argwhere(edges)[:1]]),
     most=st.integers(1, 3),
 )
-def test_constraints_are_kept(method, seed, forbidden, required, most):
+def test_structures_satisfy_constraints(method, seed, forbidden, required, most):
     forbidden = [edge for edge in forbidden if edge not in required]
     data = rows_of(seed, 120)
     settings = {"forbidden": forbidden, "required": required, "max_parents": most}
@@ -78,7 +78,7 @@ def test_constraints_are_kept(method, seed, forbidden, required, most):
 
 
 @pytest.mark.parametrize("method", ["exact", "hill", "pc"])
-def test_tiers_are_kept(method):
+def test_structures_satisfy_tiers(method):
     data = rows_of(2, 500)
     found = tb.learn_structure(data, method=method, tiers=[["d"], ["c", "b"], ["a"]])
     rank = {"d": 0, "c": 1, "b": 1, "a": 2}
@@ -88,7 +88,7 @@ def test_tiers_are_kept(method):
 
 @examples(25)
 @given(start=graphs, seed=st.integers(0, 50), score=st.sampled_from(["bdeu", "k2", "bic"]), tabu=st.integers(0, 5))
-def test_climbing_never_ends_below_its_start(start, seed, score, tabu):
+def test_hill_climbing_never_ends_below_its_initial_score(start, seed, score, tabu):
     data = rows_of(seed, 60)
     families = ScoreCache(read_rows(data, "auto", None, None, "error"), read_score(score))
     masks = [(c, int(sum(1 << k for k in np.flatnonzero(start[:, c])))) for c in range(4)]
@@ -99,7 +99,7 @@ def test_climbing_never_ends_below_its_start(start, seed, score, tabu):
 @pytest.mark.slow
 @examples(10)
 @given(seed=st.integers(0, 50), shuffle=st.randoms(use_true_random=False))
-def test_rows_may_come_in_any_order_and_by_weight(seed, shuffle):
+def test_order_and_weights_of_rows(seed, shuffle):
     data = rows_of(seed, 90)
     order = list(range(90))
     shuffle.shuffle(order)
@@ -117,7 +117,7 @@ def test_rows_may_come_in_any_order_and_by_weight(seed, shuffle):
     assert absent.graph_ == whole.graph_
 
 
-def test_all_kinds_of_tables():
+def test_all_kinds_of_data():
     data = rows_of(1, 300)
     expected = tb.learn_structure(data)
     words = {name: np.array(["no", "yes", "perhaps"])[column] for name, column in data.items()}
@@ -132,7 +132,7 @@ def test_all_kinds_of_tables():
     assert tb.learn_structure(floats, columns={"a": tb.Categorical()}).score == pytest.approx(expected.score, rel=1e-12)
 
 
-def test_declared_levels_count():
+def test_declared_levels_are_used():
     data = {"x": [0, 1] * 10, "y": [0, 1] * 10}
     declared = {"x": tb.Categorical(levels=[0, 1, 2])}
     found = tb.learn_structure(data, columns=declared, start=[("x", "y")], n_restarts=0, tabu_length=0)
@@ -140,7 +140,7 @@ def test_declared_levels_count():
     assert found.score == pytest.approx(model.log_evidence(), rel=1e-12)
 
 
-def test_a_structure_is_that_of_a_network():
+def test_structure_is_accepted_by_a_network():
     data = rows_of(4, 400)
     found = tb.learn_structure(data)
     for given_ in (found, found.graph_, found.graph_.parents, found.graph_.edges):
@@ -154,14 +154,14 @@ def test_a_structure_is_that_of_a_network():
 
 
 @pytest.mark.slow
-def test_searches_repeat():
+def test_searches_are_reproducible():
     data = rows_of(7, 300)
     first, second = (tb.learn_structure(data, n_bootstrap=4, random_state=3) for _ in range(2))
     assert first.edges == second.edges
     assert first.strengths == second.strengths
 
 
-def test_strengths_tell_what_is_sure():
+def test_bootstrap_strengths():
     rng = np.random.default_rng(0)
     a = rng.integers(0, 2, 400)
     data = {"a": a, "b": np.where(rng.random(400) < 0.9, a, 1 - a), "c": rng.integers(0, 2, 400)}
@@ -182,14 +182,14 @@ def test_strengths_tell_what_is_sure():
 
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("method", ["hill", "exact", "pc"])
-def test_a_column_or_two(n, method):
+def test_one_or_two_columns(n, method):
     data = dict(itertools.islice(rows_of(0, 20).items(), n))
     found = tb.learn_structure(data, method=method, n_bootstrap=2)
     assert len(found.graph_.nodes) == n
     assert "Structure of" in repr(found)
 
 
-def test_columns_that_say_nothing():
+def test_uninformative_columns():
     data = rows_of(0, 50) | {"constant": np.zeros(50, int), "rows": np.arange(50)}
     found = tb.learn_structure(data)
     assert not [edge for edge in found.graph_.edges if "constant" in edge]
@@ -197,8 +197,8 @@ def test_columns_that_say_nothing():
 
 
 @pytest.mark.parametrize("method", ["hill", "exact"])
-def test_arrows_that_gain_nothing_are_left_out(method):
-    """Scores that differ by rounding are equal: of a constant, and of columns that tell all of each other."""
+def test_edges_without_gain_are_not_added(method):
+    """Scores that differ by rounding are equal: of a constant, and of columns that determine each other."""
     constant = {"a": ["x", "y"], "b": ["x", "y"]}
     assert not tb.learn_structure(constant, sample_weight=[3.5, 0], method=method).graph_.edges
     two = tb.learn_structure({"a": [1, 2], "b": ["x", "y"], "c": [True, False]}, method=method, n_bootstrap=3)
@@ -221,7 +221,7 @@ def test_pc_on_a_collider():
     assert not {("c", "e"), ("e", "c")} & set(kept.graph_.edges)
 
 
-# ---- What is refused ---------------------------------------------------------------------------------------------
+# ---- Errors -----------------------------------------------------------------------------------------------------
 
 ROWS = rows_of(0, 30)
 
@@ -250,12 +250,12 @@ ROWS = rows_of(0, 30)
         ({"alpha": 2.0, "method": "pc"}, "between 0 and 1"),
     ],
 )
-def test_bad_constraints_are_refused(settings, message):
+def test_invalid_constraints_raise(settings, message):
     with pytest.raises(tb.DataError, match=message):
         tb.learn_structure(ROWS, **settings)
 
 
-def test_settings_of_other_methods_are_refused():
+def test_parameters_of_other_methods_raise():
     with pytest.raises(tb.EstimateError, match="alpha= is for method='pc', found method='hill'"):
         tb.learn_structure(ROWS, alpha=0.05)
     with pytest.raises(tb.EstimateError, match="n_restarts= is for method='hill'"):
@@ -264,7 +264,7 @@ def test_settings_of_other_methods_are_refused():
         tb.learn_structure(ROWS, method="hil")
 
 
-def test_rows_that_cannot_be_searched_are_refused():
+def test_invalid_rows_raise():
     lacking = ROWS | {"b": np.where(np.arange(30) < 4, None, ROWS["b"])}
     with pytest.raises(tb.DataError, match=r"'b' lacks 4 of 30 cells.*\n.*missing='available'"):
         tb.learn_structure(lacking)
@@ -287,21 +287,21 @@ def test_rows_that_cannot_be_searched_are_refused():
         tb.learn_structure(wide, required=[(f"x{k}", "x5") for k in range(5)], columns=tb.Categorical())
 
 
-def test_nothing_is_warned_of():
+def test_no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tb.learn_structure(ROWS, n_bootstrap=2).plot()
 
 
-def test_constraints_tell_directions():
+def test_constraints_orient_edges():
     # Two columns can be turned, unless a tier or an arrow that must not be there says otherwise; so can what follows.
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, 400)
     y = np.where(rng.random(400) < 0.9, x, 1 - x)
     data = {"x": x, "y": y, "z": np.where(rng.random(400) < 0.9, y, 1 - y)}
     assert [edge.reversible for edge in tb.learn_structure(data).edges] == [True, True]
-    for told in ({"tiers": [["x"], ["y", "z"]]}, {"required": [("x", "y")]}, {"forbidden": [("y", "x")]}):
-        found = tb.learn_structure(data, n_bootstrap=5, **told)
+    for constraints in ({"tiers": [["x"], ["y", "z"]]}, {"required": [("x", "y")]}, {"forbidden": [("y", "x")]}):
+        found = tb.learn_structure(data, n_bootstrap=5, **constraints)
         assert set(found.graph_.edges) == {("x", "y"), ("y", "z")}
         assert [edge.reversible for edge in found.edges] == [False, False]  # z → y ← x would say something else
         assert found.strengths["x", "y"] == (1.0, 1.0)
@@ -309,7 +309,7 @@ def test_constraints_tell_directions():
 
 
 @pytest.mark.slow
-def test_drawn_rows_of_a_table_of_counts():
+def test_bootstrap_of_weighted_rows():
     data = pd.DataFrame(rows_of(9, 500))
     counted = data.value_counts().rename("n").reset_index()
     long = tb.learn_structure(data, n_bootstrap=40, n_restarts=0)
@@ -320,12 +320,12 @@ def test_drawn_rows_of_a_table_of_counts():
         assert abs(strength - other) < 0.35
 
 
-def test_absence_may_be_a_level():
+def test_missing_value_as_a_level():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, 300)
     data = {"x": x, "y": np.where((x == 1) & (rng.random(300) < 0.7), None, rng.integers(0, 2, 300))}
     columns = {"y": tb.WithMissing(tb.Categorical())}
     found = tb.learn_structure(data, columns=columns)
-    assert len(found.edges) == 1  # that it is missing tells of x
+    assert len(found.edges) == 1  # its missing values depend on x
     model = tb.BayesianNetwork(found, columns=columns, prior=tb.BDeu(1)).fit(data)
     assert found.score == pytest.approx(model.log_evidence(), rel=1e-12)

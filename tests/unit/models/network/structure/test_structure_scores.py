@@ -27,7 +27,7 @@ def scored(rows: EncodedRows, score: object, edges: np.ndarray) -> float:
 
 @examples(40)
 @given(edges=graphs, seed=st.integers(0, 99), n=st.sampled_from([1, 7, 150]), weighted=st.booleans())
-def test_evidences_are_those_of_the_network(edges, seed, n, weighted):
+def test_scores_equal_log_evidence_of_the_network(edges, seed, n, weighted):
     data = rows_of(seed, n)
     weight = np.random.default_rng(seed).integers(1, 4, n).astype(float) if weighted else None
     rows = read_rows(data, "auto", weight, None, "error")
@@ -40,7 +40,7 @@ def test_evidences_are_those_of_the_network(edges, seed, n, weighted):
 
 @examples(20)
 @given(edges=graphs, seed=st.integers(0, 99))
-def test_criteria_are_those_of_the_network(edges, seed):
+def test_scores_equal_information_criteria_of_the_network(edges, seed):
     data = rows_of(seed, 120)
     model = tb.BayesianNetwork(named(edges), estimate="mle").fit(data)
     rows = read_rows(data, "auto", None, None, "error")
@@ -73,7 +73,7 @@ for graph in GRAPHS:
 
 @examples(25)
 @given(kind=st.sampled_from(range(len(CLASSES))), seed=st.integers(0, 99))
-def test_structures_that_say_the_same_score_alike(kind, seed):
+def test_equivalent_structures_have_equal_scores(kind, seed):
     members = list(CLASSES.values())[kind]
     data = rows_of(seed, 80)
     rows = read_rows(data, "auto", None, None, "error")
@@ -93,7 +93,7 @@ def test_bde_of_a_uniform_network_is_bdeu():
         np.testing.assert_allclose(scored(rows, tb.BDe(uniform, 3), edges), scored(rows, tb.BDeu(3), edges), rtol=1e-11)
 
 
-def test_rows_that_repeat_are_counted_once():
+def test_repeated_rows_are_counted_once():
     data = rows_of(3, 4000)
     rows = read_rows(data, "auto", None, None, "error")
     few = ScoreCache(rows, read_score("bdeu")).rows
@@ -105,7 +105,7 @@ def test_rows_that_repeat_are_counted_once():
         np.testing.assert_allclose(ScoreCache(rows, read_score("bdeu")).scores(masks), once, rtol=1e-11)
 
 
-def test_available_rows_do_not_pay_for_cells_that_are_missing():
+def test_scores_of_available_rows_are_scaled_to_all_rows():
     # A parent that says nothing and is mostly missing must not gain by leaving rows out.
     rng = np.random.default_rng(0)
     data = {"x": rng.integers(0, 2, 2000), "noise": rng.integers(0, 2, 2000).astype(object)}
@@ -117,6 +117,6 @@ def test_available_rows_do_not_pay_for_cells_that_are_missing():
 
 
 @pytest.mark.parametrize("score", ["BDeu", "likelihood", tb.Dirichlet([1, 2]), tb.Gamma(1, 1), True, -1.0, 0, None])
-def test_other_scores_are_refused(score):
+def test_invalid_scores_raise(score):
     with pytest.raises((tb.PriorError, tb.EstimateError), match=r"score|pseudo-counts"):
         read_score(score)

@@ -1,4 +1,4 @@
-"""BIF files with something wrong: every error says what, where, and what to try."""
+"""Errors of BIF files: problem, line and hint."""
 
 import pytest
 
@@ -128,7 +128,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "line", "what"), WRONG.values(), ids=WRONG)
-def test_errors_say_what_and_where(text, line, what):
+def test_errors_name_problem_and_line(text, line, what):
     with pytest.raises(FileError, match=what) as error:
         read(text)
     assert str(error.value).startswith(f"the text, line {line}: found ")

@@ -1,4 +1,4 @@
-"""Small networks of labels and lines made by Hypothesis, and their joint distribution written out in full."""
+"""Small conditional linear Gaussian networks drawn by Hypothesis, and their joint distribution."""
 
 from __future__ import annotations
 

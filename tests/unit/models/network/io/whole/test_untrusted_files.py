@@ -1,4 +1,4 @@
-"""BIF files from strangers: other bytes, sizes that are only declared, and texts made to take for ever."""
+"""Untrusted BIF files: invalid bytes, declared sizes, and texts that could take very long."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ from tests.unit.models.network.io.bif_examples import CHILD, ROOT, START, WHOLE,
 # ---- Bytes ------------------------------------------------------------------------------------------------------
 
 
-def test_packed_files_are_known_by_their_content(tmp_path):
+def test_compressed_files_are_recognized_by_content(tmp_path):
     packed = gzip.compress(WHOLE.encode())
     (tmp_path / "n.bif").write_bytes(packed)
     (tmp_path / "n.gz").write_text(WHOLE)
@@ -32,12 +32,12 @@ def test_packed_files_are_known_by_their_content(tmp_path):
 @pytest.mark.parametrize(
     "damage", [lambda b: b[:-9], lambda b: b[:40] + b"\xff" * 9 + b[49:], lambda b: b[:2], lambda b: b + b"x"]
 )
-def test_damaged_packed_files(damage):
+def test_damaged_compressed_files(damage):
     with pytest.raises(FileError, match="the text is damaged: it cannot be decompressed"):
         read_bif(io.BytesIO(damage(gzip.compress(WHOLE.encode()))))
 
 
-def test_a_bomb_is_refused_before_it_goes_off(monkeypatch):
+def test_decompression_bombs_raise(monkeypatch):
     assert text_file.MAX_SIZE == 2**28
     monkeypatch.setattr(text_file, "MAX_SIZE", 2**26)  # which takes less time
     bomb = gzip.compress(b" " * 2**20) * 2**10  # a megabyte for each kilobyte
@@ -89,7 +89,7 @@ def test_file_objects_of_other_things():
         read_bif(Strange())
 
 
-# ---- Files from strangers ---------------------------------------------------------------------------------------
+# ---- Untrusted files ----- ---------------------------------------------------------------------------------------
 
 
 def wide(n_parents, n_levels, rows):
@@ -118,7 +118,7 @@ def wide(n_parents, n_levels, rows):
         (wide(23, 2, "table 1, 0;"), "found 2 numbers in the table of 'A'; expected 16777216"),
     ],
 )
-def test_declared_sizes_take_no_memory(text, what):
+def test_declared_sizes_allocate_no_memory(text, what):
     tracemalloc.start()
     try:
         with pytest.raises(FileError, match=what):
@@ -128,14 +128,14 @@ def test_declared_sizes_take_no_memory(text, what):
         tracemalloc.stop()
 
 
-def test_numbers_too_many_are_counted_not_kept():
+def test_surplus_numbers_are_not_stored():
     scanner, kept = Scanner("0.5, 0.25, 0.25, 7, 8; 9", "the text"), array("d")
     assert scanner.numbers(2, kept) == 5
     assert kept.tolist() == [0.5, 0.25]
     assert scanner.peek() == "9"
 
 
-def test_all_tables_together_are_limited(monkeypatch):
+def test_total_size_of_tables_is_limited(monkeypatch):
     monkeypatch.setattr(bif_blocks, "MAX_CELLS", 8)
     assert read(WHOLE).tables["B"].size == 6
     monkeypatch.setattr(bif_blocks, "MAX_CELLS", 7)
@@ -178,7 +178,7 @@ N = 200_000
         lambda n: "network n { }" + "".join(f"variable v{i} {{ type discrete[1] {{ x }}; }}" for i in range(n // 10)),
     ],
 )
-def test_long_texts_are_refused(make):
+def test_long_texts_raise(make):
     with pytest.raises(FileError):  # work that grew with the square of the length would not end
         read(make(N))
 
@@ -201,7 +201,7 @@ PLACE = st.integers(0, len(SMALL))
 
 @given(st.lists(st.tuples(PLACE, PLACE, PIECES | st.just(b"") | st.binary(max_size=4)), min_size=1, max_size=4))
 @examples(400)
-def test_changed_bytes_are_read_or_refused(changes):
+def test_changed_bytes_are_read_or_raise(changes):
     content = SMALL
     for first, second, piece in changes:
         low, high = sorted((first, second))
@@ -225,7 +225,7 @@ def test_changed_bytes_are_read_or_refused(changes):
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 @examples(100)
-def test_anything_else_is_refused(content):
+def test_other_content_raises(content):
     for start in (b"", b"network n { ", START.encode(), b"\x1f\x8b"):
         with pytest.raises(FileError):
             read_bif(io.BytesIO(start + content))

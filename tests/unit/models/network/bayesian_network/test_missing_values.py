@@ -1,4 +1,4 @@
-"""Absence as a value in Bayesian networks: against networks in which somebody wrote it out, and by hand."""
+"""Informative missing values in Bayesian networks, against networks with explicit levels and indicators."""
 
 import pickle
 import warnings
@@ -53,7 +53,7 @@ def twin(**settings):
 
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_it_is_a_level_or_a_flag_that_somebody_wrote_out(estimate, weighted):
+def test_missing_values_equal_an_explicit_level_or_indicator(estimate, weighted):
     frame = draw(400)
     weight = np.random.default_rng(1).integers(0, 4, 400).astype(float) if weighted else None
     model = network(estimate=estimate).fit(frame, sample_weight=weight)
@@ -127,7 +127,7 @@ def by_enumeration(model, node, known):
     "known",
     [{"paid": "(missing)"}, {"salary": None}, {"salary": 25.0}, {"kids": "(missing)", "happy": True, "salary": None}],
 )
-def test_questions_by_enumeration(known):
+def test_queries_by_enumeration(known):
     model = network().fit(draw())
     for node in ("job", "paid", "kids", "happy"):
         if node not in known:
@@ -139,7 +139,7 @@ def test_questions_by_enumeration(known):
 
 
 @pytest.mark.parametrize("absent", [None, np.nan, pd.NA, "(missing)"], ids=["None", "NaN", "NA", "shown"])
-def test_absence_is_given_as_in_rows_or_as_it_is_shown(absent):
+def test_evidence_of_a_missing_value_in_any_form(absent):
     model = network().fit(draw())
     found = model.query("job", {"paid": absent, "salary": absent})
     row = {"paid": [None], "salary": [np.nan]}
@@ -155,7 +155,7 @@ def test_absence_is_given_as_in_rows_or_as_it_is_shown(absent):
     assert drawn["salary"].isna().all()
 
 
-def test_what_is_unknown_is_not_absent():
+def test_unobserved_is_not_missing():
     frame = draw()
     model = network().fit(frame)
     new = frame.assign(paid="never seen")
@@ -178,7 +178,7 @@ def test_what_is_unknown_is_not_absent():
     )
 
 
-def test_samples_and_filled_cells():
+def test_samples_and_imputed_cells():
     frame = draw(2000)
     model = network().fit(frame)
     drawn = model.sample(4000, random_state=0)
@@ -198,17 +198,19 @@ def test_samples_and_filled_cells():
     assert arrays["salary"].dtype == float
 
 
-def test_what_is_expected_of_a_measured_node():
+def test_mean_of_a_continuous_node_with_indicator():
     frame = draw(600)
     model = network().fit(frame)
-    told = frame[["job", "kids", "happy"]].assign(paid=np.where(np.arange(600) % 2, "never seen", frame["paid"]))
-    there = model.predict(told, "salary (there)")
-    shares, table = model.predict_proba(told)["paid"], model.cpt("salary (there)").values[:, 1]
+    rows_with_evidence = frame[["job", "kids", "happy"]].assign(
+        paid=np.where(np.arange(600) % 2, "never seen", frame["paid"])
+    )
+    there = model.predict(rows_with_evidence, "salary (there)")
+    shares, table = model.predict_proba(rows_with_evidence)["paid"], model.cpt("salary (there)").values[:, 1]
     np.testing.assert_allclose(there, shares @ table, rtol=1e-10)
     means = model.cpt("salary").values[:, 0]
-    expected = (shares * table) @ means / (shares @ table)  # where it is there, which its parents tell
+    expected = (shares * table) @ means / (shares @ table)  # if present, given its parents
     expected[there < 0.5] = np.nan
-    np.testing.assert_allclose(model.predict(told, "salary"), expected, rtol=1e-10)
+    np.testing.assert_allclose(model.predict(rows_with_evidence, "salary"), expected, rtol=1e-10)
     assert 0 < np.isnan(expected).mean() < 1
     np.testing.assert_array_equal(model.predict(frame.assign(salary=1e6), "salary"), model.predict(frame, "salary"))
 
@@ -235,7 +237,7 @@ def test_other_cells_may_be_missing(missing):
             model.partial_fit(frame)
 
 
-def test_a_node_that_is_never_seen():
+def test_hidden_node():
     frame = draw(300)
     columns = {"kind": tb.Categorical((0, 1)), **COLUMNS}
     model = tb.BayesianNetwork(
@@ -311,7 +313,7 @@ def test_rows_in_files_and_databases(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_answer_is_given():
+def test_all_predictions():
     frame = draw(300)
     model = network().fit(frame)
     assert "p(salary | paid)  WithMissing(Gaussian())" in repr(model)
@@ -324,9 +326,9 @@ def test_every_answer_is_given():
     picture = model.plot(given={"paid": "low"})
     assert any("→ absent, there 0.6" in text.get_text() for text in picture.axes[0].texts)
     assert "(missing)" in list(model.plot_posteriors({"salary": None}).to_frame()["level"])
-    told = tb.evaluate(model, frame, "paid")
-    assert told.log_loss.value < 1.1
-    assert "(missing)" in repr(told)
+    evaluation = tb.evaluate(model, frame, "paid")
+    assert evaluation.log_loss.value < 1.1
+    assert "(missing)" in repr(evaluation)
     assert tb.cross_validate(model, frame, "kids").log_loss.value > 0
     check = tb.predictive_check(model, frame)
     assert any("salary (there)" in str(line) for line in check.table)
@@ -338,7 +340,7 @@ def test_every_answer_is_given():
     assert tb.learn_tree(frame, "job", columns=COLUMNS).columns_["salary"] == COLUMNS["salary"]
 
 
-def test_a_learned_tree_sees_what_absence_tells():
+def test_learned_tree_with_missing_values_as_levels():
     rng = np.random.default_rng(0)
     flag = rng.random(500) < 0.5
     note = np.where(flag, None, "a")  # nothing but whether it is there
@@ -351,7 +353,7 @@ def test_a_learned_tree_sees_what_absence_tells():
     assert {frozenset(edge) for edge in graph.edges} == {frozenset(("note", "flag"))}
 
 
-def test_refusals():
+def test_invalid_networks_raise():
     frame = draw()
     with pytest.raises(DataError, match=r"beside a column 'salary \(there\)'"):
         network().fit(frame.assign(**{"salary (there)": 1.0}))
@@ -372,7 +374,7 @@ def test_refusals():
         model.predict(frame, "salary here")
 
 
-def test_plain_networks_are_as_before():
+def test_networks_without_missing_values_are_unchanged():
     frame = draw().dropna()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Measured nodes with measured parents, learned by counting moments: estimates, laws, sources, and what is refused."""
+"""Continuous nodes with continuous parents, fitted by moments: estimates, merging, data sources and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _part(rows, part):
     return {name: column[part] for name, column in rows.items()}
 
 
-def test_lines_are_least_squares_by_label():
+def test_linear_models_are_least_squares_by_level():
     rows = _rows(300)
     model = tb.BayesianNetwork(PARENTS, estimate="mle").fit(rows)
     assert model.columns_["y"] == tb.ConditionalLinearGaussian()
@@ -49,7 +49,7 @@ def test_lines_are_least_squares_by_label():
     )
 
 
-def test_the_evidence_is_that_of_the_lines():
+def test_log_evidence_is_that_of_the_linear_models():
     rows = _rows(40)
     prior = {"y": tb.LinearNormalInverseGamma([0.0, 0.0], np.eye(2), 2, 1, intercept_location=1.0, strength=1.0)}
     model = tb.BayesianNetwork(PARENTS, prior=prior).fit(rows)
@@ -63,7 +63,7 @@ def test_the_evidence_is_that_of_the_lines():
     assert model.prior_["y"] == prior["y"]
 
 
-def test_priors_of_lines():
+def test_priors_of_linear_models():
     rows = _rows(12)
     free = tb.BayesianNetwork(PARENTS, estimate="mle").fit(rows)
     held = tb.BayesianNetwork(PARENTS, prior={"y": 1e9}, estimate="map").fit(rows)
@@ -89,7 +89,7 @@ def test_priors_of_lines():
 @pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(1, 29))
 @settings(max_examples=15, deadline=None)
-def test_counting_keeps_the_laws(seed, cut):
+def test_merging_and_forgetting_moments(seed, cut):
     rows = _rows(30, seed)
     rows["y"][::7] = np.nan
     rows["x"][3] = np.nan
@@ -109,7 +109,7 @@ def test_counting_keeps_the_laws(seed, cut):
     assert whole.forget(second).tally_.isclose(tb.BayesianNetwork(PARENTS).fit(first).tally_, 1e-9)
 
 
-def test_every_source_counts_alike(tmp_path):
+def test_all_data_sources_give_equal_counts(tmp_path):
     pd, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
     frame = pd.DataFrame(_rows(200))
     whole = tb.BayesianNetwork(PARENTS).fit(frame)
@@ -139,7 +139,7 @@ def test_every_source_counts_alike(tmp_path):
     assert again.score_samples(frame) == pytest.approx(whole.score_samples(frame))
 
 
-def test_tallies_counted_elsewhere():
+def test_tallies_of_other_counts():
     rows = _rows(50)
     counted = tb.count(
         rows,
@@ -167,7 +167,7 @@ def test_tallies_counted_elsewhere():
         tb.BayesianNetwork(PARENTS).fit_tally(other)
 
 
-def test_types_decide_what_is_measured():
+def test_types_decide_which_nodes_are_continuous():
     floats = {"a": [1.0, 2.0, 4.0], "b": [2.0, 4.5, 7.0]}
     assert tb.BayesianNetwork([("a", "b")]).fit(floats).levels_ == {}
     whole = {"a": [1, 2, 1], "b": [2.0, 4.5, 7.0]}
@@ -200,12 +200,12 @@ def test_types_decide_what_is_measured():
         ({"a": tb.Gaussian(), "b": tb.LinearGaussianThroughOrigin()}, r"node 'b' is LinearGaussianThroughOrigin"),
     ],
 )
-def test_other_families_are_refused_beside_measured_parents(columns, message):
+def test_other_families_with_continuous_parents_raise(columns, message):
     with pytest.raises(DataError, match=message):
         tb.BayesianNetwork([("a", "b")], columns=columns).fit({"a": [1, 2, 3], "b": [2, 1, 3]})
 
 
-def test_few_rows_and_odd_ones():
+def test_few_and_unusual_rows():
     one = tb.BayesianNetwork([("a", "b")]).fit({"a": [1.0], "b": [2.0]})
     assert math.isfinite(one.query("b", {"a": 1.5}).mean)
     assert one.query("b").std > 0
@@ -215,7 +215,7 @@ def test_few_rows_and_odd_ones():
     assert np.isfinite(flat.score_samples({"a": [3.0], "b": [2.0]})).all()
     same = tb.BayesianNetwork([("a", "b")]).fit({"a": [1.0, 2, 3, 4, 5], "b": [7.0] * 5})
     assert same.query("b", {"a": 9.0}).mean == pytest.approx(7.0)
-    apart = tb.BayesianNetwork({"a": []}).fit({"a": [1.0, 2, 3, 4, 5]})  # what is always the same tells nothing
+    apart = tb.BayesianNetwork({"a": []}).fit({"a": [1.0, 2, 3, 4, 5]})  # a constant node is no evidence
     assert same.score_samples({"a": [2.0], "b": [8.0]})[0] == pytest.approx(
         float(stats.norm(apart.cpt("a").values[..., 0].item(), apart.cpt("a").values[..., 2].item()).logpdf(2.0))
     )
@@ -244,7 +244,7 @@ def test_few_rows_and_odd_ones():
 
 
 @pytest.mark.slow
-def test_the_whole_kit_takes_such_networks():
+def test_evaluation_and_plots_of_linear_networks():
     rows = _rows(120)
     model = tb.BayesianNetwork(PARENTS).fit(rows)
     smaller = tb.BayesianNetwork({"x": ["k"], "y": ["k"], "z": []}).fit(rows)

@@ -1,4 +1,4 @@
-"""BIF files: what other programs write is read, what is written is read back, and nothing else comes out of a file."""
+"""BIF files: reading files of other programs, and round trips."""
 
 import gzip
 import io
@@ -45,7 +45,7 @@ def with_rows(rows, header="A"):
 
 @needs("networks")
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_of_the_repository(name, tmp_path):
+def test_networks_of_the_bnlearn_repository(name, tmp_path):
     path = DATA / "networks" / f"{name}.bif.gz"
     network = read_bif(path)
     n_parameters = sum(table[..., 1:].size for table in network.tables.values())
@@ -112,7 +112,7 @@ def test_a_table_of_all_rows_equals_its_rows():
     np.testing.assert_array_equal(with_rows(rows, "A, B")[1, 0], [0.4, 0.6])
 
 
-def test_defaults_stand_for_the_rows_that_are_missing():
+def test_default_replaces_missing_rows():
     expected = [[0.5, 0.5], [0.125, 0.875]]
     np.testing.assert_array_equal(with_rows("(a1) 0.125, 0.875; default 0.5, 0.5;"), expected)
     np.testing.assert_array_equal(with_rows("default 0.5, 0.5; (a1) 0.125, 0.875;"), expected)
@@ -153,7 +153,7 @@ def test_headers(header):
         lambda text: text.rstrip() + " // the end",
     ],
 )
-def test_the_form_does_not_matter(change):
+def test_layout_of_the_text_does_not_matter(change):
     assert change(WHOLE) != WHOLE
     assert read(change(WHOLE)) == read(WHOLE)
     assert read_bif(io.BytesIO(change(WHOLE).encode())) == read(WHOLE)
@@ -165,7 +165,7 @@ def test_numbers():
     np.testing.assert_array_equal(with_rows("(a0) 1, 0; (a1) 0E5, 10.0e-1;"), [[1, 0], [0, 1]])
 
 
-def test_levels_as_they_are_in_the_wild():
+def test_levels_of_published_files():
     levels = [
         "<5",
         "12+",
@@ -200,7 +200,7 @@ def test_quotes_and_escapes():
 # ---- Sums -------------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_kept_to_the_last_bit_or_divided_by_their_sum():
+def test_rows_are_kept_exactly_or_normalized():
     assert np.sum([0.7, 0.2, 0.1]) != 1.0
     third = np.array([0.3333, 0.3333, 0.3333])
     table = read(START + ROOT + "probability ( B | A ) { (a0) 0.7, 0.2, 0.1; (a1) 0.3333, 0.3333, 0.3333; }").tables[
@@ -236,7 +236,7 @@ def networks(draw):
 @pytest.mark.slow
 @given(network=networks(), packed=st.booleans())
 @examples(150)
-def test_any_network_survives(network, packed, tmp_path_factory):
+def test_any_network_round_trips(network, packed, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / ("any.bif" + ".gz" * packed)
     write_bif(network, path)
     again = read_bif(path)
@@ -254,7 +254,7 @@ def test_levels_become_text(tmp_path):
     np.testing.assert_array_equal(again.tables["x"], np.eye(2))
 
 
-def test_the_text_that_is_written(tmp_path):
+def test_written_text(tmp_path):
     network = NetworkTables(
         {"A": (), "b c": ("A",)}, {"A": ("<5", "5/6"), "b c": ("x", "")}, {"A": [0.1, 0.9], "b c": np.eye(2)}
     )
@@ -281,14 +281,14 @@ probability ( "b c" | A ) {
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", *',;{}()[]|"/', "a\nb", "\xa0", "\x00", "\u2028"])
-def test_names_are_quoted_where_a_reader_might_cut_them(name):
+def test_special_names_are_quoted(name):
     assert quote_name(name).startswith('"')
     assert quote_name(name).endswith('"')
     assert "\n" not in quote_name(name)
 
 
 @pytest.mark.parametrize("name", ["a", "<5", ">=10%", "a\\b", "größe", "0-6_days", "None", "-1"])
-def test_other_names_stay_plain(name):
+def test_plain_names_are_not_quoted(name):
     assert quote_name(name) == name
 
 
@@ -301,7 +301,7 @@ def test_equal_networks_give_equal_bytes(tmp_path):
     assert one[4:8] == b"\0\0\0\0"  # no time
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+def test_files_are_replaced_atomically(tmp_path):
     path = tmp_path / "n.bif"
     path.write_text("precious")
     bad = NetworkTables(
@@ -317,6 +317,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_only_tables_are_written(tmp_path):
+def test_other_objects_raise(tmp_path):
     with pytest.raises(DataError, match="tables is a dict; expected NetworkTables"):
         write_bif({}, tmp_path / "n.bif")
