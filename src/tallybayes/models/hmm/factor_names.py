@@ -31,6 +31,12 @@ def state_schema(names: dict[str, str]) -> Schema:
     return Schema(domains, sorted_domains=emission_given(names))
 
 
+def emissions_in(tally: Tally, names: dict[str, str]) -> list[Factor]:
+    """Return the emission factors of a tally."""
+    parts = [(names["end"],), (names.get("component"),)]
+    return [f for f in tally.factors if f.given[:1] == (names["state"],) and f.columns not in parts]
+
+
 def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
     """Return the names of the parts in a tally. Raise StatisticsError if its factors are not those of an HMM.
 

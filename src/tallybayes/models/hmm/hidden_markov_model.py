@@ -24,7 +24,7 @@ from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count
 from tallybayes.models.base import Model
 from tallybayes.models.hmm import hmm_criteria, hmm_from_tables, hmm_sampling
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
-from tallybayes.models.hmm.factor_names import PARTS, emission_given, names_in
+from tallybayes.models.hmm.factor_names import PARTS, emission_given, emissions_in, names_in
 from tallybayes.models.hmm.fitting import hmm_fit
 from tallybayes.models.hmm.hmm_parameters import UNSEEN, read_prior
 from tallybayes.models.hmm.inference import (
@@ -1273,9 +1273,7 @@ class HiddenMarkovModel(Model):
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         """Return the emission factors of a tally."""
-        names = names_in(tally, self.end_state)
-        parts = [(names["end"],), (names.get("component"),)]
-        return [f for f in tally.factors if f.given[:1] == (names["state"],) and f.columns not in parts]
+        return emissions_in(tally, names_in(tally, self.end_state))
 
     def _copy_input_format(self, other: HiddenMarkovModel) -> Self:
         """Copy the names of states and the dropped columns from another model."""

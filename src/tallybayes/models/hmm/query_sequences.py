@@ -84,10 +84,11 @@ def read_steps(model: HiddenMarkovModel, sequences: Sequences) -> Sequences:
     """Return the sequences with word counts of text columns, and with lagged values of autoregressive columns."""
     if not sequences.table.n_rows:
         return sequences
-    columns = _emission_columns(model._estimated_hmm)
+    hmm = model._estimated_hmm
+    columns = _emission_columns(hmm)
     table = mask_invalid_cells(bound_texts(model, sequences.table), columns, model.unseen)
     read = sequences if table is sequences.table else sequences._replace(table=table)
-    return with_lags(read, [factor for factor, _ in model._estimated_hmm.emissions])
+    return with_lags(read, [factor for factor, _ in hmm.emissions])
 
 
 def _emission_columns(hmm: EstimatedHMM) -> list[tuple[tuple[Name, ...], Family, Sequence[Domain]]]:

@@ -18,7 +18,7 @@ from tallybayes.estimation.em.soft_counts import rows_with_missing
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
-from tallybayes.models.hmm.factor_names import state_schema
+from tallybayes.models.hmm.factor_names import emissions_in, state_schema
 from tallybayes.models.hmm.fitting.hmm_sql import DatabaseSteps, open_database_steps
 from tallybayes.models.hmm.fitting.training_sequences import (
     TrainingSequences,
@@ -192,11 +192,12 @@ def count_labeled(
 ) -> Tally:
     """Return the tally of more sequences for a fitted model. Raise LabelError if a state is missing."""
     source = open_source(X)
-    if source is not None and model.gaps is None and "component" not in model._factor_names:
+    names = model._factor_names
+    if source is not None and model.gaps is None and "component" not in names:
         with source.snapshot():
             steps = open_database_steps(source, y, lengths, sequence, order, sample_weight)
-            emissions = model._factors_with_prior(model.tally_)
-            tally = None if steps is None else steps.counted(model.end_state, model._factor_names, emissions)
+            emissions = emissions_in(model.tally_, names)
+            tally = None if steps is None else steps.counted(model.end_state, names, emissions)
         if tally is not None:
             return tally
     sequences, labels = open_labeled(X, y, lengths, sequence, order)
@@ -217,17 +218,18 @@ def count_more(
     model: HiddenMarkovModel, sequences: Sequences, codes: np.ndarray, states: Domain, weight: np.ndarray | None
 ) -> Tally:
     """Return the tally of labeled sequences, with the factors of a fitted model."""
-    if "component" in model._factor_names:
+    names = model._factor_names
+    if "component" in names:
         raise LabelError(
             "components= needs EM: the mixture component of a time step is unknown.\n    Use fit on all sequences."
         )
-    emissions = model._factors_with_prior(model.tally_)
+    emissions = emissions_in(model.tally_, names)
     if model.allowed_transitions is not None or model.start is not None:
-        all_states = model.tally_.domains[model.tally_.schema.domain(model._factor_names["state"])].union(states)
+        all_states = model.tally_.domains[model.tally_.schema.domain(names["state"])].union(states)
         topology = Topology.of(model, all_states.levels)
         topology.check_steps(all_states.positions_of(states.levels)[codes], sequences.offsets)
     sequences = with_lags(sequences, emissions)
-    data = TrainingSequences(sequences, codes, states, weight, model._factor_names, emissions)
+    data = TrainingSequences(sequences, codes, states, weight, names, emissions)
     return _count(data, model.end_state, model.tally_)
 
 
