@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
@@ -20,6 +20,7 @@ from tallybayes._utils.atomic_write import atomic_write
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.encoding import is_missing
 from tallybayes.errors import DataError, FileError, printable
+from tallybayes.models.inputs.columns import has_option
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_io import tally_to_parts
@@ -296,30 +297,35 @@ def _classes(model: Any) -> dict[Any, float]:
 def _may_remain(model: Any) -> list[str]:
     """Return the choices that may depend on removed rows and that forgetting does not change."""
     model = _inside(model)
-    found = []
-    if hasattr(model, "spec_"):
-        found.append("choice_: which members there are, their weights, bins and calibration")
-    if getattr(model, "columns", None) == "suggest" or _says_suggest(getattr(model, "columns", None)):
-        found.append("columns_: the families that were chosen when the model was fitted")
-    binned = [name for tally in _tallies(model) for f in tally.factors if f.family.bins for name in f.columns]
-    if hasattr(model, "columns_") and not binned:
-        binned = [name for name, one in model.columns_.items() if getattr(one, "bins", None)]
-    if binned:
-        more = f" and {len(binned) - 5} more" if len(binned) > 5 else ""
-        found.append(f"bin edges of {', '.join(map(printable, binned[:5]))}{more}")
-    if getattr(model, "calibration_", None) is not None:
-        found.append("calibration_: how probabilities are corrected")
-    if isinstance(getattr(model, "metric", None), str) and model.metric == "learned":
-        found.append("the learned metric")
+    tallies = _tallies(model)
     prior = getattr(model, "prior", None)
-    if prior is not None and not isinstance(prior, str) and not is_missing(prior):
-        found.append("prior=, if it was held from the rows before")
-    declared = [name for tally in _tallies(model) for name, one in tally.domains.items() if one.declared]
-    if declared:
-        found.append(f"levels that were declared: {', '.join(map(printable, declared[:5]))}")
-    found.append("copies, files and predictions that were made before")
-    return found
+    has_prior = prior is not None and not isinstance(prior, str) and not is_missing(prior)
+    columns = getattr(model, "columns", None)
+    declared = [name for tally in tallies for name, domain in tally.domains.items() if domain.declared]
+    binned = _discretized_columns(model, tallies)
+    metric = getattr(model, "metric", None)
+    residue = {
+        "spec_: the members, their weights, bins and calibration": hasattr(model, "spec_"),
+        "columns_: the families that were selected when the model was fitted": has_option(columns, "suggest"),
+        f"bin edges of {_first_names(binned)}": bool(binned),
+        "calibration_: the calibration of the probabilities": getattr(model, "calibration_", None) is not None,
+        "the learned metric": isinstance(metric, str) and metric == "learned",
+        "prior, if it was estimated from the removed rows": has_prior,
+        f"declared levels: {_first_names(declared)}": bool(declared),
+        "copies, files and predictions that were made before": True,
+    }
+    return [text for text, remains in residue.items() if remains]
 
 
-def _says_suggest(columns: Any) -> bool:
-    return isinstance(columns, Mapping) and "suggest" in [one for one in columns.values() if isinstance(one, str)]
+def _discretized_columns(model: Any, tallies: list[Tally]) -> list[Any]:
+    """Return the columns that are counted in bins."""
+    binned = [name for tally in tallies for factor in tally.factors if factor.family.bins for name in factor.columns]
+    if binned or not hasattr(model, "columns_"):
+        return binned
+    return [name for name, family in model.columns_.items() if getattr(family, "bins", None)]
+
+
+def _first_names(names: list[Any]) -> str:
+    """Return up to five names as text."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(map(printable, names[:5]))}{more}"

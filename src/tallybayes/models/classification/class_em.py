@@ -318,9 +318,9 @@ class ClassEM:
                 tokens = float(total.sum(axis=-1).mean())
                 if worth > tokens:
                     warn(
-                        f"the prior of {factor.columns[0]!r} has the strength of {worth:.0f} counts a class, labeled rows have "
-                        f"{tokens:.0f}: unlabeled rows will follow the prior, not the labels.\n"
-                        "    Pass prior='empirical', or a Dirichlet of less.",
+                        f"The prior of column {factor.columns[0]!r} has {worth:.0f} pseudo-counts per class, and labeled rows "
+                        f"have {tokens:.0f} counts: unlabeled rows will follow the prior, not the labels.\n"
+                        "    Pass prior='empirical', or a Dirichlet with smaller parameters.",
                         UserWarning,
                     )
 

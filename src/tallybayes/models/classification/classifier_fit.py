@@ -271,7 +271,7 @@ def _count_batches(
     in_source = _count_in_source(model, source, y, sample_weight, factors)
     if in_source is not None:
         return in_source, None
-    names = {name for factor in factors for name in factor.columns} | {y, sample_weight}
+    names: set[Any] = {name for factor in factors for name in factor.columns} | {y, sample_weight}
     names = {origin for name in names for origin in origins(name)}
     if rows_with_missing(open_table(source.first_batch()), factors).any():
         return _count_at_once(model, source, sample_weight, factors)

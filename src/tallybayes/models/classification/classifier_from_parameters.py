@@ -216,7 +216,8 @@ def _make(
     worth = check_strength(strength)
     if (probabilities <= 0).any():
         raise EstimateError(
-            f"class {domain.levels[int(probabilities.argmin())]!r} has probability 0; expected a positive probability with strength=."
+            f"class {domain.levels[int(probabilities.argmin())]!r} has probability 0; expected a positive probability, "
+            "because strength= is a number of rows."
         )
     model._set_tally(tally)._set_fixed_parameters(given)
     parameters = zip(factors, model._fixed_feature_parameters(), strict=True)

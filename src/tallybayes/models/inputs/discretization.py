@@ -88,60 +88,81 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     model : str
         The name of the model, for messages.
     """
-    whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
-    if bins != "mdl" and not (whole and bins >= 2):
-        raise DataError.wrong_type("bins", repr(bins), "a whole number of at least 2, or 'mdl'")
+    is_count = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+    if bins != "mdl" and not (is_count and bins >= 2):
+        raise DataError.wrong_type("bins", repr(bins), "an integer of at least 2, or 'mdl'")
     weights = check_weight(weight, table.n_rows)
+    sample = _sample_rows(table, target, weights)
+    read = read_columns(columns, table, [target], target, weights)
+    dropped_columns = dict(read.dropped_columns)
+    features = [name for name in table.columns if name != target]
+    free = columns_with_option(columns, features, "auto") - dropped_columns.keys()
+    labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
+    if labels:
+        dropped_columns.update(identifiers(table, labels, weights))  # pairs of their levels would be many
+    free |= columns_with_option(columns, features, "suggest")
+    families = {name: family for names, family in read.blocks for name in names}
+    with_indicator = {table.source_of(name) for name in families if name not in table.columns}
+    discretized: dict[Name, Family] = {}
+    for name, family in families.items():
+        if name not in table.columns or name in dropped_columns:
+            continue
+        _check_has_levels(table, name, family, model, is_free=name in free | with_indicator)
+        if not _has_levels(family) or (name in free and family.bins):
+            edges = _bin_edges(table, name, bins, sample)
+            if not edges and name not in with_indicator:
+                dropped_columns[name] = "no bins discriminate the classes" if bins == "mdl" else "constant"
+                continue
+            family = Binned((None, *(edges or (0.0,)), None))  # one bin, if only missing values are informative
+        discretized[name] = WithMissing(family) if name in with_indicator else family
+    in_order = {name: discretized[name] for name in table.columns if name in discretized}
+    return DiscretizedColumns(in_order, dropped_columns)
+
+
+class _Sample(NamedTuple):
+    """The rows that determine bins: their numbers, class codes and weights."""
+
+    rows: np.ndarray
+    groups: np.ndarray
+    weights: np.ndarray | None
+
+
+def _sample_rows(table: Table, target: Name, weights: np.ndarray | None) -> _Sample:
+    """Return the rows with positive weight, or a random sample of them."""
     rows = np.arange(table.n_rows) if weights is None else np.flatnonzero(weights > 0)
     if len(rows) > _MOST_ROWS:
         rows = rows[sampled_rows(len(rows), _MOST_ROWS)]
-    groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
-    read = read_columns(columns, table, [target], target, weights)
-    found = DiscretizedColumns({}, dict(read.dropped_columns))
-    features = [name for name in table.columns if name != target]
-    free = columns_with_option(columns, features, "auto") - found.dropped_columns.keys()
-    labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
-    if labels:
-        found.dropped_columns.update(identifiers(table, labels, weights))  # pairs of their levels would be many
-    free |= columns_with_option(columns, features, "suggest")
-    families = {name: family for names, family in read.blocks for name in names}
-    absence = {table.source_of(name) for name in families if name not in table.columns}
-    for name, family in families.items():
-        if name not in table.columns or name in found.dropped_columns:
-            continue
-        if table.is_block(name):
-            hint = f"{model} counts pairs of columns. Pass those of interest as an array."
-            what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
-            raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
-        measured = family.cell_type != "codes" and not family.bins
-        if measured and name not in free | absence:
-            hint = "Leave it to columns='auto', which cuts numbers into bins."
-            what = f"the family of column {name!r} in {model}"
-            raise DataError.wrong_type(what, repr(family), "one with levels: Categorical() or Binned(...)", hint)
-        if measured or (name in free and family.bins):
-            cuts = _cuts(table, name, bins, rows, groups, weights)
-            if not cuts and name not in absence:
-                found.dropped_columns[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
-                continue
-            family = Binned((None, *(cuts or (0.0,)), None))  # one bin, if only missing values are informative
-        found.families[name] = WithMissing(family) if name in absence else family
-    order = {name: place for place, name in enumerate(table.columns)}
-    return DiscretizedColumns(
-        dict(sorted(found.families.items(), key=lambda item: order[item[0]])), found.dropped_columns
-    )
+    codes, _ = table.levels([target], lambda _: True)
+    return _Sample(rows, np.asarray(codes.columns[0])[rows].astype(np.intp), None if weights is None else weights[rows])
 
 
-def _cuts(
-    table: Table, name: Name, bins: Any, rows: np.ndarray, groups: np.ndarray, weights: np.ndarray | None
-) -> tuple[float, ...]:
+def _has_levels(family: Family) -> bool:
+    """Return whether a family has levels: categories or bins."""
+    return family.cell_type == "codes" or bool(family.bins)
+
+
+def _check_has_levels(table: Table, name: Name, family: Family, model: str, *, is_free: bool) -> None:
+    """Raise DataError for a block of columns, and for a numeric family that the user has chosen."""
+    if table.is_block(name):
+        hint = f"{model} counts pairs of columns. Pass those of interest as an array."
+        what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
+        raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
+    if not _has_levels(family) and not is_free:
+        hint = "Use columns='auto', which discretizes numbers."
+        what = f"the family of column {name!r} in {model}"
+        raise DataError.wrong_type(what, repr(family), "one with levels: Categorical() or Binned(...)", hint)
+
+
+def _bin_edges(table: Table, name: Name, bins: Any, sample: _Sample) -> tuple[float, ...]:
+    """Return the inner bin edges of a numeric column."""
     cells = table.numbers([name])
     column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
     _check_finite(column, name)
-    column = column[rows].astype(np.float64)
-    known = ~np.isnan(column) & (groups >= 0)
-    weight = None if weights is None else weights[rows][known]
+    column = column[sample.rows].astype(np.float64)
+    known = ~np.isnan(column) & (sample.groups >= 0)
+    weight = None if sample.weights is None else sample.weights[known]
     if bins == "mdl":
-        return mdl_edges(column[known], groups[known], int(groups.max(initial=-1)) + 1, weight)
+        return mdl_edges(column[known], sample.groups[known], int(sample.groups.max(initial=-1)) + 1, weight)
     return quantile_edges(column[known], weight, int(bins))
 
 

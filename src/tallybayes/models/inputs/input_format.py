@@ -252,13 +252,17 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     if is_rows_of_mappings(X):
         read = {origin for name in names for origin in origins(name)} | {model._shape.target}
         return with_absent_keys(X, table, absent, read | {*dict(getattr(model, "_dropped_columns", ()))})
+    return table if model._shape.by_name else _as_fitted_blocks(table, names, is_text=bool(model._text_readers))
+
+
+def _as_fitted_blocks(table: Table, names: list[Name], *, is_text: bool) -> Table:
+    """Return features without names as the model has them: as one block, or a sparse block as dense columns."""
     blocks = list(table.columns.values())
-    by_name = model._shape.by_name
-    if not by_name and len(names) == 1 and table.matrix is not None:
+    if len(names) == 1 and table.matrix is not None:
         return Table({names[0]: table.matrix})
-    if not by_name and len(names) == len(blocks) == 1 and model._text_readers:
+    if len(names) == len(blocks) == 1 and is_text:
         return Table({names[0]: blocks[0]})
-    if not by_name and len(blocks) == 1 and isinstance(blocks[0], SparseRows):
+    if len(blocks) == 1 and isinstance(blocks[0], SparseRows):
         return open_features(blocks[0].dense())
     return table
 

@@ -211,6 +211,24 @@ def sizes_of(one: ParameterBlock) -> list[int]:
 def _by_name(part: Any, wanted: Sequence[str], names: Sequence[Name], family: Family, where: str) -> dict[str, Any]:
     """Return the parameters of one group by name, each an array."""
     columns = family.bins if family.bins else names
+    part = _as_mapping(part, wanted, family, where)
+    out = {}
+    for name in wanted:
+        number = nested_mapping(part[name])
+        if name == "covariance":
+            if isinstance(number, Mapping):
+                number = [read_row(number[row], columns, f"the covariance of {where}", absent=None) for row in columns]
+            out[name] = np.atleast_2d(_numbers(number, f"the covariance of {where}"))
+        elif isinstance(number, Mapping):
+            absent = 0.0 if name == "probability" and (family.is_bag_of_words or family.bins) else None
+            out[name] = read_row(number, columns, f"the {name} of {where}", absent=absent)
+        else:
+            out[name] = np.atleast_1d(_numbers(number, f"the {name} of {where}"))
+    return out
+
+
+def _as_mapping(part: Any, wanted: Sequence[str], family: Family, where: str) -> Mapping[str, Any]:
+    """Return the parameters of one group by their names; raise EstimateError for other names."""
     if isinstance(part, Mapping) and len(wanted) > 1:  # a ParameterTable also has the std and names of logarithms
         part = {str(name).removesuffix(" of log"): number for name, number in part.items()}
         part = {name: number for name, number in part.items() if name != "std" or "variance" not in part}
@@ -225,19 +243,7 @@ def _by_name(part: Any, wanted: Sequence[str], names: Sequence[Name], family: Fa
         meant = [hint for name, hint in _MEANT.items() if isinstance(found, list) and name in found]
         hint = f"\n    {meant[0]}" if meant else ""
         raise EstimateError(f"{where} has {found}; expected {' and '.join(map(repr, wanted))} of {family!r}.{hint}")
-    out = {}
-    for name in wanted:
-        number = nested_mapping(part[name])
-        if name == "covariance":
-            if isinstance(number, Mapping):
-                number = [read_row(number[row], columns, f"the covariance of {where}", absent=None) for row in columns]
-            out[name] = np.atleast_2d(_numbers(number, f"the covariance of {where}"))
-        elif isinstance(number, Mapping):
-            absent = 0.0 if name == "probability" and (family.is_bag_of_words or family.bins) else None
-            out[name] = read_row(number, columns, f"the {name} of {where}", absent=absent)
-        else:
-            out[name] = np.atleast_1d(_numbers(number, f"the {name} of {where}"))
-    return out
+    return part
 
 
 def _recognized(parts: Sequence[Any], levels: Any, what: str) -> Family:
