@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
@@ -20,7 +20,6 @@ from tallybayes._utils.atomic_write import atomic_write
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.encoding import is_missing
 from tallybayes.errors import DataError, FileError, printable
-from tallybayes.models.inputs.columns import has_option
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_io import tally_to_parts
@@ -306,7 +305,7 @@ def _may_remain(model: Any) -> list[str]:
     metric = getattr(model, "metric", None)
     residue = {
         "spec_: the members, their weights, bins and calibration": hasattr(model, "spec_"),
-        "columns_: the families that were selected when the model was fitted": has_option(columns, "suggest"),
+        "columns_: the families that were selected when the model was fitted": _has_suggested(columns),
         f"bin edges of {_first_names(binned)}": bool(binned),
         "calibration_: the calibration of the probabilities": getattr(model, "calibration_", None) is not None,
         "the learned metric": isinstance(metric, str) and metric == "learned",
@@ -329,3 +328,9 @@ def _first_names(names: list[Any]) -> str:
     """Return up to five names as text."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return f"{', '.join(map(printable, names[:5]))}{more}"
+
+
+def _has_suggested(columns: Any) -> bool:
+    """Return whether families were selected by evidence, for all columns or for some."""
+    values = columns.values() if isinstance(columns, Mapping) else [columns]
+    return any(isinstance(value, str) and value == "suggest" for value in values)
