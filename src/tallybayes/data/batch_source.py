@@ -167,9 +167,9 @@ def _as_arrow(part: object, number: int) -> pa.Table:
         hint = "Pass rows as a list: list(rows)." if isinstance(part, Mapping) else ""
         raise DataError.wrong_type(f"batch {number}", short_repr(part), expected, hint)
     if not all(isinstance(name, str) for name in frame.columns):
-        found = f"columns named {', '.join(map(repr, frame.columns[:3]))}"
+        names = f"columns named {', '.join(map(repr, frame.columns[:3]))}"
         hint = "Rename them: frame.columns = frame.columns.map(str)."
-        raise DataError.wrong_type(f"batch {number}", f"a frame with {found}", "strings as names", hint)
+        raise DataError.wrong_type(f"batch {number}", f"a frame with {names}", "strings as names", hint)
     with reading(f"batch {number}"):
         return frame.to_arrow()
 

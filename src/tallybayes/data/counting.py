@@ -299,14 +299,18 @@ class TallyBuilder:
         factors = {number: factor for number, factor in factors.items() if _fits_table(factor, local)}
         index = dict(zip(names, range(len(names)), strict=True))
         sets = [[index[name] for name in (*f.given, column)] for f in factors.values() for column in f.columns]
-        try:
-            tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
-        except CellError as error:
-            value = cell(block, error.row, error.column)
-            raise DataError.bad_cell(value, error.row, names[error.column], Categorical.allowed_values) from None
+        tables = self._joint_tables(block, names, sets)
         for number, factor in factors.items():
             counts = _joined_counts([next(tables) for _ in factor.columns])
             self.together[number] = counts, {name: local[name] for name in self._level_columns(factor)}
+
+    def _joint_tables(self, block: Codes, names: list[Name], sets: list[list[int]]) -> Iterator[np.ndarray]:
+        """Return the joint tables of some sets of columns."""
+        try:
+            return iter(count_joint(block.columns, block.sizes, sets, self.weight))
+        except CellError as error:
+            value = cell(block, error.row, error.column)
+            raise DataError.bad_cell(value, error.row, names[error.column], Categorical.allowed_values) from None
 
     def _is_table(self, factor: Factor) -> bool:
         """Return whether a factor is counted with others: few categorical columns, or several columns given."""

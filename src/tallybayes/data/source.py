@@ -167,8 +167,8 @@ class Source:
 
     def read_ahead(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the same as `batches`; the next batches are read in another thread if that is possible."""
-        found = self._going_on(columns)
-        return ahead(found) if self.in_threads else found
+        batches = self._going_on(columns)
+        return ahead(batches) if self.in_threads else batches
 
     def _going_on(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         """Yield the same as `batches`; reuse the first batch if it was read last and with the same columns."""

@@ -91,6 +91,11 @@ class PatternScore(NamedTuple):
     power: np.ndarray
     log_norm: np.ndarray
 
+    def numbers(self, entries: np.ndarray) -> list[float]:
+        """Return some entries of ``inverse``, and all other parameters but the center, in one list."""
+        inverse = self.inverse[tuple(entries.T)]
+        return np.concatenate([inverse, self.shift.ravel(), self.scale, self.power, self.log_norm]).tolist()
+
 
 class RowDensity(NamedTuple):
     """A joint density of several columns; missing cells are integrated out."""
@@ -131,7 +136,7 @@ class RowDensity(NamedTuple):
         center[observed] = score.center
         shift[:, observed] = score.shift
         inverse[:, observed[:, None], observed] = score.inverse
-        return score._replace(center=center, inverse=inverse, shift=shift)
+        return PatternScore(center, inverse, shift, score.scale, score.power, score.log_norm)
 
     def _known(self, observed: np.ndarray, *, alike: bool | None) -> PatternScore:
         """Return the score of rows with some of the cells observed; with `alike`, one root serves all classes."""
@@ -235,12 +240,15 @@ class PortableScorer(NamedTuple):
 def scores_of(model: Classifier) -> PortableScorer:
     """Return the portable scores of a fitted classifier; raise ExportError if a term cannot be written."""
     plan: RowScorer | PairScorer = model._row_scorer
+    pairs = _pairs(model._columns.families, plan) if isinstance(plan, PairScorer) else None
+    prior = bounded(plan.log_prior)
+    calibration = calibration_of(model)
+    dates = model._shape.dates
     scorer = PortableScorer(
-        model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], calibration_of(model), model.unseen
+        model.classes_.tolist(), prior, [], [], [], [], calibration, model.unseen, pairs=pairs, dates=dates
     )
-    scorer = scorer._replace(dates=model._shape.dates)
     if isinstance(plan, PairScorer):
-        return scorer._replace(pairs=_pairs(model._columns.families, plan))
+        return scorer
     columns = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
     for part, domains in zip(plan.scored, plan.domains, strict=True):

@@ -224,14 +224,10 @@ class Select:
         nonzero = np.argwhere(np.any([pattern.inverse != 0 for pattern in patterns], axis=0))
         entry_names = [f"a{g}_{j}_{i}" for g, j, i in nonzero.tolist()]
         parameter_names = [f"h{k}_{j}" for k in classes for j in range(len(cells))]
-        parameter_names += [f"{parameter}{k}" for parameter in ("s", "p", "c") for k in classes]
-        numbers = (
-            np.concatenate([p.inverse[tuple(nonzero.T)], p.shift.ravel(), p.scale, p.power, p.log_norm]).tolist()
-            for p in patterns
-        )
-        self._values(
-            f"tally_rows_{number}", [*entry_names, *parameter_names], zip(map(str, codes), numbers, strict=True)
-        )
+        for parameter in ("s", "p", "c"):
+            parameter_names += map((parameter + "{}").format, classes)
+        lines = zip(map(str, codes), (pattern.numbers(nonzero) for pattern in patterns), strict=True)
+        self._values(f"tally_rows_{number}", [*entry_names, *parameter_names], lines)
         centers = map(self.real, patterns[-1].center)
         deviations = [f"COALESCE({x} - {center}, 0e0)" for x, center in zip(cells, centers, strict=True)]
         products: dict[str, list[str]] = {}

@@ -165,7 +165,7 @@ class PredictionTable:
         if self.source is None:
             rows = open_table(data)
             fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
-            if fitted is not None:  # the columns that are kept are beside those that the model takes
+            if fitted is not None:  # kept columns are not columns of the model
                 self.data = Table({name: rows.column(name) for name in fitted})
             self.kept = [plain_column(arrow_column(original_column(data, name, rows))) for name in keep]
             fields = [pa.field(str(name), column.type) for name, column in zip(keep, self.kept, strict=True)]

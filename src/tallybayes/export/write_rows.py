@@ -83,7 +83,7 @@ def original_column(data: object, name: Name, table: Table) -> Any:
         return column
     try:
         return series.to_arrow()
-    except (ValueError, TypeError, OverflowError, NotImplementedError):  # objects that are not of one type of Arrow's
+    except (ValueError, TypeError, OverflowError, NotImplementedError):  # objects without a common Arrow type
         return series.to_numpy()
 
 

@@ -134,7 +134,7 @@ class JsonFiles(Source):
         check_nesting(path, chunk)
         null = _NULL_FIRST.match(chunk.data)
         if null:  # Arrow reads null as a row without values, but ends the process if it is the first row
-            chunk = chunk._replace(data=chunk.data[: null.end() - 4] + b"{}" + chunk.data[null.end() :])
+            chunk = TextChunk(chunk.data[: null.end() - 4] + b"{}" + chunk.data[null.end() :], chunk.line)
         try:
             table = _parse(chunk.data, schema, "infer" if schema is None else new)
         except pa.ArrowInvalid as error:

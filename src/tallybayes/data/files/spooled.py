@@ -80,7 +80,7 @@ def _format_of_text(path: str, name: str) -> str:
 
     try:
         with pa.input_stream(path, compression="detect") as stream:
-            # `read` of a packed file keeps its memory after an error.
+            # `read` of a compressed file does not free memory after an error.
             text = stream.read_buffer(1 << 16).to_pybytes().lstrip(b"\xef\xbb\xbf \t\r\n\0")
     except OSError as error:
         raise DataError(f"{name} cannot be decompressed: {error}.") from None

@@ -238,8 +238,11 @@ class PostgreSQL(Dialect):
     interval = "INTERVAL"
     own_type = b"postgresql"
     most_bytes = 63
-    folds = staticmethod(str.lower)
     quoted_folds = False
+
+    def folds(self, name: str) -> str:
+        """Return a name in lower case."""
+        return name.lower()
 
     def cursor(self, name: str = "") -> Any:
         """Return a cursor whose rows are tuples; a server-side cursor if it has a name."""

@@ -111,8 +111,11 @@ class Dialect:
 
     # ---- Names of tables --------------------------------------------------------------------------------------------
 
-    folds = staticmethod(str.casefold)  # case folding of names
     quoted_folds = True  # whether quoted names are folded, too
+
+    def folds(self, name: str) -> str:
+        """Return a name with its case folded as the database compares names."""
+        return name.casefold()
 
     def catalog(self) -> str:
         """Return a query of all tables: database, schema, name, rank in the search path (or NULL), internal."""
@@ -229,7 +232,7 @@ class Dialect:
         if isinstance(value, int):
             return str(value)
         written = repr(float(value))
-        return written if "e" in written else f"{written}e0"  # a decimal, without: DuckDB and Spark round those
+        return written if "e" in written else f"{written}e0"  # otherwise a decimal, which DuckDB and Spark round
 
     # ---- Expressions ------------------------------------------------------------------------------------------------
 

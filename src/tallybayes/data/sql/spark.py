@@ -106,7 +106,7 @@ class SparkFrame(Query):
         """The columns and their types, from the schema of the frame."""
         import pyarrow as pa
 
-        schema = self._select(self.names).limit(0).toArrow().schema  # where times have the zone of the session
+        schema = self._select(self.names).limit(0).toArrow().schema  # with the time zone of the session
         opaque = {name: pa.opaque(pa.string(), kind, "Spark") for name, kind in self._alone.items()}
         return pa.schema([(field.name, opaque.get(field.name, field.type)) for field in schema])
 

@@ -79,7 +79,7 @@ def find_table(dialect: Dialect, name: str) -> str:
         compared = entry
         if dialect.quoted_folds:  # PostgreSQL folds the typed name, not the name in the catalog
             database = None if entry.database is None else fold(entry.database)
-            compared = entry._replace(database=database, schema=fold(entry.schema), name=fold(entry.name))
+            compared = Entry(database, fold(entry.schema), fold(entry.name), entry.rank, entry.internal)
         if compared.matches(folded):
             return _quoted(dialect, entry)
     raise DataError(f"there is no table {name!r} in the database (found: {_listed(dialect, name)}).")
@@ -96,7 +96,7 @@ def _listed(dialect: Dialect, name: str) -> str:
     first: dict[str, Entry] = {}
     entries = [entry for entry in sorted(dialect.tables(), key=_order) if not entry.internal]
     if len({entry.database for entry in entries}) == 1:
-        entries = [entry._replace(database=None) for entry in entries]
+        entries = [Entry(None, *entry[1:]) for entry in entries]
     typed = dict.fromkeys(_typed(one, alone=first.setdefault(fold(one.name), one) is one) for one in entries)
     similar = [str(close) for close in closest_names(name, typed, _SHOWN)]
     names = [*similar, *(other for other in typed if other not in similar)]

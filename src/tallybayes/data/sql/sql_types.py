@@ -83,10 +83,10 @@ def postgresql_schema(cursor: psycopg.Cursor[Any]) -> pa.Schema:
     for column in described:
         name, kind, base_name, element = names[column.type_code]
         arrow_type = _postgresql_type(base_name, column, zone)
-        if arrow_type is None and element is not None and element != "numeric":  # whose digits no type of Arrow's has
+        if arrow_type is None and element is not None and element != "numeric":  # no Arrow type has all its digits
             inner = _postgresql_type(element, None)
             arrow_type = None if inner is None else pa.list_(inner)
-        if kind == "e" or base_name == "uuid":  # labels
+        if kind == "e" or base_name == "uuid":  # read as text
             fields.append(pa.field(column.name, pa.string(), metadata={"postgresql": name}))
         elif arrow_type is not None:
             metadata = {"postgresql": name} if base_name == "numeric" and not pa.types.is_decimal(arrow_type) else None
@@ -176,7 +176,7 @@ def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> 
 
     kind = field.type.storage_type if is_opaque(field.type) else field.type
     if any(isinstance(value, decimal.Decimal) for value in values):
-        exact = pa.types.is_decimal(kind)  # in which there is no NaN
+        exact = pa.types.is_decimal(kind)  # decimals have no NaN
         kind = kind if exact or not (pa.types.is_null(kind) or pa.types.is_floating(kind)) else pa.float64()
         values = [_number(value, exact) for value in values]
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
