@@ -14,7 +14,7 @@ from tallybayes.data.encoding import encode
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
-from tallybayes.evaluation.named_columns import column_or_values, names_in, without_columns
+from tallybayes.evaluation.named_columns import class_domain, column_or_values, names_in, without_columns
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -166,7 +166,7 @@ def evaluate(
         assert log_density is not None
         return DensityEvaluation(log_density, **options)
     labels = scored.columns.column(target) if is_name(target) else check_target(target, scored.n_rows)
-    codes = _codes_of(labels, model._class_domain, weight)
+    codes = _codes_of(labels, class_domain(model), weight)
     log_proba, log_density = scored.scores()
     assert log_proba is not None
     return Evaluation(model.classes_, codes, log_proba, log_density=log_density, **options)
@@ -263,7 +263,7 @@ def _evaluate_network(
     if node is None:
         return DensityEvaluation(target_posterior(model, table, None).log_density, **options)
     require_discrete(model, [node])
-    codes = _codes_of(table.column(node), model._estimated_network.domains[node], weight)
+    codes = _codes_of(table.column(node), class_domain(model, node), weight)
     scores = target_posterior(model, table, node)
     impossible = np.flatnonzero(scores.impossible)
     if len(impossible):
@@ -293,7 +293,7 @@ def _evaluate_sequences(
     labels = open_labels(target, sequences, data)
     known = np.asarray(encode(labels, "target", ordered=True)[0]).astype(np.intp) >= 0
     step_weight = np.where(known, 1.0 if weight is None else np.repeat(weight, lengths), 0.0)
-    codes = _codes_of(labels, model._estimated_hmm.states, step_weight)
+    codes = _codes_of(labels, class_domain(model), step_weight)
     groups = None if by is None else np.repeat(np.asarray(by, dtype=object), lengths)
     return Evaluation(
         model.states_, codes, scores.log_proba, weight=step_weight, by=groups, predicted=scores.path, mass=mass

@@ -1,4 +1,4 @@
-"""Arguments that are given as arrays or as names of columns of the data."""
+"""Arguments that are given as arrays or as names of columns of the data; the classes of models."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ from collections.abc import Iterable
 from typing import Any
 
 from tallybayes.data.table import Table
+from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.features import is_name, open_features
+from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
+from tallybayes.models.network.bayesian_network import BayesianNetwork
+from tallybayes.tally.domain import Domain
 from tallybayes.typing import Rows
 
 
 def column_or_values(table: Table, values: object) -> Any:
     """Return the column of a table if `values` is its name, and `values` otherwise."""
     return table.column(values) if is_name(values) else values
+
+
+ClassModel = ClassConditionalModel | AutoClassifier | NearestClassMean | BayesianNetwork | HiddenMarkovModel
+
+
+def class_domain(model: ClassModel, node: Any = None) -> Domain:
+    """Return the classes of a model as a domain: of a network, the levels of a node; of sequences, the states."""
+    if isinstance(model, BayesianNetwork):
+        return model._estimated_network.domains[node]
+    return model._estimated_hmm.states if isinstance(model, HiddenMarkovModel) else model._class_domain
 
 
 def names_in(arguments: Iterable[object]) -> list[Any]:

@@ -106,7 +106,7 @@ class RegressionEvaluation(RowEvaluation):
     def mean_squared_error(self) -> MetricEstimate:
         """The mean of (y − ŷ)²."""
         estimate = average(*self.row_losses(), self.mass)
-        return estimate._replace(low=max(estimate.low, 0.0))
+        return MetricEstimate(estimate.value, max(estimate.low, 0.0), estimate.high)
 
     @cached_property
     def rmse(self) -> MetricEstimate:

@@ -19,7 +19,7 @@ from tallybayes.errors import DataError, printable
 from tallybayes.evaluation.checks.outliers import cells_of, find_outliers, with_missing
 from tallybayes.evaluation.comparison.drift import drift
 from tallybayes.evaluation.evaluate import evaluate
-from tallybayes.evaluation.named_columns import column_or_values, names_in, without_columns
+from tallybayes.evaluation.named_columns import class_domain, column_or_values, names_in, without_columns
 from tallybayes.evaluation.validation.cross_validation import cross_validate, leave_one_out
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -126,7 +126,7 @@ def audit(
         raise DataError("the data have 0 rows; expected at least 1.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InvalidValueWarning)  # invalid values are findings
-        return _audit(_AuditInput.read(model, table, target, by), in_training_data, first_row)
+        return _audit(_AuditInput.read(model, table, target, by, first_row), in_training_data, first_row)
 
 
 class _AuditInput(NamedTuple):
@@ -141,7 +141,9 @@ class _AuditInput(NamedTuple):
     by: Any
 
     @classmethod
-    def read(cls, model: Audited, table: Table, target: Labels | None, by: Labels | None) -> _AuditInput:
+    def read(
+        cls, model: Audited, table: Table, target: Labels | None, by: Labels | None, first_row: int
+    ) -> _AuditInput:
         """Separate the features from labels and groups."""
         node = None
         if isinstance(model, BayesianNetwork):
@@ -155,7 +157,7 @@ class _AuditInput(NamedTuple):
         required = set(model._required_columns)
         table = without_columns(table, [name for name in names_in((target, by)) if name not in required])
         table = with_parts_of_dates(table, required)
-        features, cells = _without_unexpected_values(model, table)
+        features, cells = _without_unexpected_values(model, table, first_row)
         return cls(model, table, features, cells, labels, node, groups)
 
 
@@ -174,16 +176,14 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
         if len(known):
             evaluation = _evaluate_labels(rows, known, in_training_data)
             evaluated = known[getattr(evaluation, "rows", np.arange(len(evaluation.codes)))]
-            issues = _label_issues(evaluation, evaluated)
+            issues = _label_issues(evaluation, evaluated + first_row)
             expected_labels, is_significant = _label_chance(evaluation, issues)
             groups = _label_groups(evaluation, evaluated, rows.by)
     elif rows.by is not None and density is not None:
         groups = _density_groups(density, rows.by)
-    cells = [cell._replace(first=cell.first + first_row) for cell in rows.cells]
-    outliers = [outlier._replace(row=outlier.row + first_row) for outlier in outliers]
-    issues = [issue._replace(row=issue.row + first_row) for issue in issues]
+    outliers = [OutlierRow(outlier.row + first_row, *outlier[1:]) for outlier in outliers]
     findings = [
-        *_cell_findings(cells),
+        *_cell_findings(rows.cells),
         *_outlier_findings(outliers, expected_rows),
         *_drift_findings([column for column in columns if column.column in drifted]),
         *new_label_findings,
@@ -196,7 +196,7 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
         notes,
         outliers,
         expected_rows,
-        cells,
+        rows.cells,
         columns,
         [column.column for column in columns if column.column in drifted],
         issues,
@@ -209,7 +209,7 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
 # ---- Unexpected values ---------------------------------------------------------------------------------------------
 
 
-def _without_unexpected_values(model: Audited, table: Table) -> tuple[Table, list[UnexpectedValue]]:
+def _without_unexpected_values(model: Audited, table: Table, first_row: int) -> tuple[Table, list[UnexpectedValue]]:
     """Return the rows with values that the model has never counted, or cannot count, missing, and these values."""
     specs = model._column_specs() if hasattr(model, "_column_specs") else []
     no_texts = Table({name: column for name, column in table.columns.items() if not isinstance(column, Texts)})
@@ -236,7 +236,9 @@ def _without_unexpected_values(model: Audited, table: Table) -> tuple[Table, lis
         rows_of: dict[Any, list[int]] = {}
         for row in np.flatnonzero(mask).tolist():
             rows_of.setdefault(cells[row], []).append(row)
-        values += [UnexpectedValue(name, value, len(rows), rows[0], new_level) for value, rows in rows_of.items()]
+        values += [
+            UnexpectedValue(name, value, len(rows), rows[0] + first_row, new_level) for value, rows in rows_of.items()
+        ]
         columns[name] = with_missing(columns[name], mask)
     return Table(columns) if masks else table, values
 
@@ -283,7 +285,7 @@ def _drift(rows: _AuditInput, outliers: list[OutlierRow], notes: list[str]) -> t
 def _rows_with_known_labels(rows: _AuditInput, notes: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the rows whose label is a class of the model, and a finding for other labels."""
     model: Any = rows.model
-    classes = model._class_domain if rows.node is None else model._estimated_network.domains[rows.node]
+    classes = class_domain(model, rows.node)
     labels = cells_of(rows.labels)
     missing = missing_mask(rows.labels)
     different = list(dict.fromkeys(label for label, gone in zip(labels, missing.tolist(), strict=True) if not gone))

@@ -250,7 +250,7 @@ def _listed(columns: Any) -> list[np.ndarray]:
 
 def _unless_empty(information: Information, weight: npt.ArrayLike) -> Information:
     """Return information that is NaN if no row was counted."""
-    return information._replace(mean=np.where(np.asarray(weight) > 0, information.mean, np.nan))
+    return Information(np.where(np.asarray(weight) > 0, information.mean, np.nan), *information[1:])
 
 
 def _correlated(
@@ -281,4 +281,4 @@ def _between_levels(moments: Moments) -> Information:
     information = of_explained(explained, total, n_slopes, np.maximum(tail, 0.0))
     nats = (xlogy(total, n) - xlogy(weight, weight).sum(axis=1)).sum(axis=0)
     entropy = nats / LOG_2 / np.maximum(total.sum(axis=0), 1e-300)  # of the levels given the class: the upper bound
-    return _unless_empty(information._replace(most=np.maximum(entropy, 0.0)), total.sum(axis=0))
+    return _unless_empty(Information(*information[:-1], np.maximum(entropy, 0.0)), total.sum(axis=0))

@@ -92,7 +92,7 @@ def of_labels(table: np.ndarray) -> Information:
     """
     table = table[table.sum(axis=(1, 2)) > 0]
     if not table.size or min(table.shape[1:]) < 2:
-        return Information(*(np.zeros(()) for _ in Information._fields))
+        return Information(*[np.zeros(())] * 4)
     rows = table.sum(axis=2)
     columns = table.sum(axis=1)
     weight = table.sum(axis=(1, 2))

@@ -30,6 +30,7 @@ from tallybayes.evaluation.checks.summary_statistics import (
     count_words,
 )
 from tallybayes.evaluation.evaluate import check_no_target
+from tallybayes.evaluation.named_columns import class_domain
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
@@ -107,9 +108,10 @@ def sources(
 def _class_sources(model: ClassConditionalModel, data: Rows, target: Labels | None) -> Iterator[ReplicationSource]:
     """Yield factors drawn given the class; rows without a label are left out."""
     table = bound_texts(model, model._discretize(_check_rows(read_more_rows(model, data, target, None)[0])))
-    classes = factor_cells(table, [model._target], Categorical(), [model._class_domain], "error")[:, 0].astype(np.intp)
+    classes = factor_cells(table, [model._target], Categorical(), [class_domain(model)], "error")[:, 0].astype(np.intp)
     model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
-    for scored, (_, statistics) in zip(model._estimated.checked_scorers, model._estimated.pairs, strict=True):
+    estimated = model._estimated
+    for scored, (_, statistics) in zip(estimated.checked_scorers, estimated.pairs, strict=True):
         domains = model._level_domains(scored)
         shown = [model._display_family(scored.factor, name).bins for name in scored.factor.columns]
         yield ReplicationSource(
@@ -132,7 +134,8 @@ def _mixture_sources(
         return rng.choice(len(weights), n_rows, p=weights / weights.sum())
 
     one_group = np.zeros(n_rows, dtype=np.intp), np.array([ALL_ROWS])
-    for scored, (_, statistics) in zip(model._estimated.checked_scorers, model._estimated.pairs, strict=True):
+    estimated = model._estimated
+    for scored, (_, statistics) in zip(estimated.checked_scorers, estimated.pairs, strict=True):
         yield ReplicationSource(scored, statistics, model._level_domains(scored), table, *one_group, components)
 
 

@@ -106,7 +106,8 @@ def _n_parameters(model: Model | AutoClassifier, column: Any) -> int:
     """Return the number of parameters of a column in all groups; 1, the most sensitive, if it is unknown."""
     if isinstance(model, AutoClassifier):
         return max(_n_parameters(member.model, column) for member in model.members_)
-    for factor, statistic in zip(model._selected_tally.factors, model._selected_tally.statistics, strict=True):
+    tally = model._selected_tally
+    for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         if column in factor.columns or column == factor.columns:
             is_single = factor.family.columnwise and column in factor.columns and len(factor.columns) > 1
             part = statistic.columns(np.array([factor.columns.index(column)])) if is_single else statistic

@@ -142,8 +142,9 @@ def _common_member(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, 
 def _columns(model: Model) -> dict[Any, ColumnPosition]:
     """Return the factor and the position of every column by name."""
     factors = model._labeled_factors()
-    if hasattr(model, "_pairs"):
-        factors = [model._pairs.labeled_factor(name) for name in model._pairs.counts.names]
+    pairs = getattr(model, "_pairs", None)  # of one-dependence classifiers
+    if pairs is not None:
+        factors = [pairs.labeled_factor(name) for name in pairs.counts.names]
     elif hasattr(model, "target_"):
         factors = factors[1:]  # without p(class)
     columns: dict[Any, ColumnPosition] = {}

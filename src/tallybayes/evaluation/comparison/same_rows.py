@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import StatisticsError
+from tallybayes.evaluation.named_columns import class_domain
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.mixture.mixture_model import Mixture
@@ -75,15 +76,15 @@ def counted_rows(model: ClassConditionalModel | BayesianNetwork | HiddenMarkovMo
         return CountedRows(_columns(model.tally_, [(node.factor, node.marginal()) for node in nodes], None))
     if isinstance(model, HiddenMarkovModel):
         return _counted_sequences(model)
+    factors = model._feature_factors()
     if isinstance(model, Mixture):
-        return CountedRows(_columns(model.tally_, model._feature_factors(), None))
-    classes_counted = model.tally_[model._target]
-    assert isinstance(classes_counted, Counts)
-    rows = classes_counted.table
-    seen = rows > 0
-    classes = {level: float(rows[code]) for code, level in enumerate(model._class_domain.levels) if seen[code]}
-    columns = _columns(model.tally_, model._feature_factors(), seen)
-    return CountedRows(columns, classes, model._target, model._shape.by_name)
+        return CountedRows(_columns(model.tally_, factors, None))
+    target = model._target
+    counts = model.tally_[target]
+    assert isinstance(counts, Counts)
+    seen = counts.table > 0
+    classes = {level: float(counts.table[code]) for code, level in enumerate(class_domain(model).levels) if seen[code]}
+    return CountedRows(_columns(model.tally_, factors, seen), classes, target, model._shape.by_name)
 
 
 def _counted_sequences(model: HiddenMarkovModel) -> CountedRows:

@@ -161,8 +161,9 @@ def _candidate(n_states: int, model: HiddenMarkovModel | EstimateError) -> State
     bound = np.nan
     with suppress(EstimateError):  # undefined under a stationary initial distribution
         bound = float(model.evidence_lower_bound_)
-    assert model._em_result is not None
-    return StateCandidate(n_states, model, bound, bic, bic + 2 * float(model._em_result.entropy))
+    em = model._em_result
+    assert em is not None
+    return StateCandidate(n_states, model, bound, bic, bic + 2 * float(em.entropy))
 
 
 def _log_density(model: HiddenMarkovModel | EstimateError, sequences: Sequences) -> np.ndarray:
