@@ -8,7 +8,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.plotting.plot import Plot, table_of
-from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, new_axes, words
+from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, new_axes, set_title, words
 from tallybayes.results.classification_metrics import PrecisionRecallCurve
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def plot_precision_recall(evaluation: Evaluation, ax: Axes | None = None) -> Plo
     ax.set_xlabel("recall")
     ax.set_ylabel("precision")
     title = "Precision and recall" if len(labels) == 2 else "Precision and recall of each class against the rest"
-    ax.set_title(title if not others else f"{title}: the {len(shown)} with the lowest average", fontsize=11)
+    set_title(ax, f"{title}: the {len(shown)} with the lowest average" if others else title)
     legend_position = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if legend_outside else {"loc": "lower left"}
     ax.legend(frameon=False, fontsize=9, **legend_position)
     hide_top_right_spines(ax)

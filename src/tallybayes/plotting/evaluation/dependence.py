@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tallybayes.plotting.plot import Plot, table_of
-from tallybayes.plotting.style import WIDEST, hide_spines, new_axes, words
+from tallybayes.plotting.style import WIDEST, hide_spines, new_axes, set_title, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,13 +40,13 @@ def plot_dependence(dependence: Dependence, ax: Axes | None = None, most: int = 
             text = _short(matrix[i, j])
             dark = norm(matrix[i, j]) > 0.55
             ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
-    ax.figure.colorbar(image, ax=ax, label="mutual information (bits)", shrink=0.8)
+    ax.figure.colorbar(image, ax=ax, label="information (bits)", shrink=0.8)
     shown = (
         ""
         if n == len(dependence.columns)
         else f" (the {n} of {len(dependence.columns)} columns with the strongest pairs)"
     )
-    ax.set_title(f"Mutual information of columns given {words(dependence.target, WIDEST)}{shown}", fontsize=11)
+    set_title(ax, f"Mutual information of columns given {words(dependence.target, WIDEST)}{shown}")
     columns = [dependence.columns[column] for column in kept]
     return Plot(ax, table_of(("first", "second", "information"), columns, columns, matrix))
 

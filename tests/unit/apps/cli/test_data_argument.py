@@ -79,7 +79,7 @@ def test_databases_count_and_are_written_to(kind, files, frame, done, tally, exp
     assert set(told) == {"prediction"}
     unsaid = tally(f"predict m.tally {kind}:p.db")
     assert unsaid.code == 2
-    assert "expected --table NAME or --query SQL. It has penguins, told." in unsaid.err
+    assert "expected --table NAME or --query SQL. Tables: penguins, told." in unsaid.err
     twice = tally(f"predict m.tally {kind}:p.db --table penguins -o {kind}:p.db --to-table told")
     assert twice.code == 1
     assert "told" in twice.err
@@ -120,7 +120,7 @@ def test_postgresql_counts_and_is_written_to(address, files, frame, done, tally,
         assert connection.execute("SELECT count(*), count(prediction) FROM told").fetchone() == (200, 200)
     unsaid = tally(f"predict m.tally {address}")
     assert unsaid.code == 2
-    assert "It has penguins, told." in unsaid.err
+    assert "Tables: penguins, told." in unsaid.err
     assert "tests@" not in unsaid.err
     assert tally(f"predict m.tally {address} --table nowhere").code == 1
     assert tally("predict m.tally postgresql://nobody:secret@127.0.0.1:1/x --table y").code == 1

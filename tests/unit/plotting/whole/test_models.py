@@ -371,7 +371,7 @@ def test_classes_of_yes_and_no_are_shares_and_few_of_many():
     assert picture.axes[0].images[0].get_clim() == (0.0, 1.0)
     with pytest.raises(DataError, match="whose product is 6"):
         model.plot_class_means((2, 2))
-    with pytest.raises(DataError, match="column 'sky' holds labels"):
+    with pytest.raises(DataError, match="column 'sky' is categorical"):
         tb.NaiveBayes(COLUMNS).fit(ROWS, KIND).plot_class_means((2, 2))
 
 

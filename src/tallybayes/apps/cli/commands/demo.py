@@ -19,10 +19,11 @@ _N = 20_000
 
 
 def demo(*, output: Annotated[File, Parameter(name=["--output", "-o"], show_default=True)] = "report.html") -> None:
-    """Demonstrate the library on a synthetic table with mixed columns and missing values.
+    """Demonstrate the library on a synthetic table.
 
-    Fit a classifier, count the same rows inside DuckDB, evaluate and explain
-    predictions, merge models, forget rows, and write an HTML report.
+    Fit a classifier to mixed columns with missing values, count the same rows
+    inside DuckDB, evaluate and explain predictions, merge models, forget rows,
+    and write an HTML report.
 
       tally demo -o penguins.html
       tally demo --output penguins.html

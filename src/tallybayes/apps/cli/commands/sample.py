@@ -27,7 +27,9 @@ def sample(
     to_table: str | None = None,
     json: bool = False,
 ) -> None:
-    """Draw rows from a model, with the columns of the fit and the class.
+    """Draw rows from a model.
+
+    The rows have the columns of the fit, and the class.
 
       tally sample model.tally -n 1000 --seed 1 > drawn.csv
       tally sample model.tally -n 1000 --class Adelie -o drawn.parquet

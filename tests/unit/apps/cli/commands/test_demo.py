@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 def test_the_demo_shows_what_it_says(done, tmp_path):
     told = done("demo -o page.html")
     assert told.count("True\n") == 3
-    assert "refused    cannot forget" in told
+    assert "an error      cannot forget" in told
     assert "What-if" in (tmp_path / "page.html").read_text()
 
 

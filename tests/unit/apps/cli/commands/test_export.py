@@ -32,9 +32,9 @@ def test_onnx_and_bif(done, files):
     ("words", "code", "said"),
     [
         ("export m.tally", 2, "one of --sql, --onnx and --bif"),
-        ("export m.tally --sql duckdb", 2, "expected --table NAME"),
-        ("export m.tally --bif n.bif", 1, "which has no BIF"),
-        ("export m.tally --sql duckdb --table rows -o penguins.csv", 1, "is exists; nothing was written"),
+        ("export m.tally --sql duckdb", 2, "missing option --table NAME"),
+        ("export m.tally --bif n.bif", 1, "which has no export as BIF"),
+        ("export m.tally --sql duckdb --table rows -o penguins.csv", 1, "exists; nothing was written"),
     ],
 )
 def test_what_cannot_be_exported(tally, done, files, words, code, said):

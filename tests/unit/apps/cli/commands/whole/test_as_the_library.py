@@ -21,8 +21,8 @@ def read(text):
 def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame, done, tally):
     told = tally("fit penguins.csv --target species")
     assert told.code == 0
-    assert "Chosen from" in told.out
-    assert "held out, the mixture has log-loss" in told.out
+    assert "Selected from" in told.out
+    assert "held-out log loss of the ensemble: " in told.out
     assert told.err == "wrote penguins-auto.tally\n"
     model, test = tb.load("penguins-auto.tally"), frame[200:]
     assert model.leaderboard_ is None
