@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincinv, gammaln, stdtrit
+from scipy.special import stdtrit
 
-from tallybayes.distributions.log_gamma import log_growth, stirling_remainder
+from tallybayes.distributions.inverse_gamma import InverseGamma, log_normal_density
+from tallybayes.distributions.log_gamma import log_growth
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.distributions.parameter_distribution import (
     Interval,
@@ -209,16 +210,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
         """Return the log marginal likelihood of the targets given the inputs, per group."""
         self._require_proper("evidence")
         combined = self._combine(statistics)
-        shape, scale = combined.shape, combined.scale
-        half, added = combined.weight / 2, combined.squares / 2
-        growth = log_growth(shape, half)
-        log_variance = np.log(scale + added) - np.log(shape + half)
-        noise = (
-            -half * (1 + np.log(2 * np.pi) + log_variance)
-            - shape * (log_growth(scale, added) - growth)
-            - 0.5 * growth
-            + (stirling_remainder(shape + half) - stirling_remainder(shape))
-        )
+        prior = InverseGamma(combined.shape, combined.scale)
+        noise = prior.log_evidence(combined.weight / 2, combined.squares / 2)
         fixed = np.isinf(combined.kappa)
         intercept = np.where(fixed, 0.0, -0.5 * log_growth(np.where(fixed, 1.0, combined.kappa), combined.weight))
         prior_log_det, log_det = (
@@ -240,8 +233,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def mean(self) -> LinearParameters:
         """Return the expected slopes and intercept, and E[σ²] = b / (a − 1), infinite for a ≤ 1."""
-        finite = self.shape > 1
-        return self._parameters(np.where(finite, self.scale / np.where(finite, self.shape - 1, 1.0), np.inf))
+        return self._parameters(InverseGamma(self.shape, self.scale).mean())
 
     def mode(self) -> LinearParameters:
         """Return the joint mode: the expected coefficients and σ² = b / (a + 1 + k/2) for k free coefficients."""
@@ -292,7 +284,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
             t = stdtrit(2 * self.shape, tail)
             slope = expected.slope + (t * np.sqrt(unit))[..., None] * np.sqrt(slopes)
             end = expected.intercept + t * np.sqrt(unit * intercept)
-            variance = np.broadcast_to(self.scale / gammaincinv(self.shape, 1 - tail), self._given)
+            variance = np.broadcast_to(InverseGamma(self.shape, self.scale).quantile(tail), self._given)
             ends.append(LinearParameters(slope, as_float(end), as_float(variance)))
         return Interval(*ends)
 
@@ -303,8 +295,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
         leading = as_size(n)
         given = self._given
         p = self.n_inputs
-        precision = np.maximum(rng.standard_gamma(np.broadcast_to(self.shape, given), (*leading, *given)), 1e-150)
-        variance = self.scale / precision
+        variance = InverseGamma(self.shape, self.scale).sample((*leading, *given), rng)
         noise = rng.standard_normal((*leading, *given, p, 1))
         standardized = (np.swapaxes(self._inverse_root(), -1, -2) @ noise)[..., 0]
         slope = self.location + np.sqrt(variance)[..., None] * standardized
@@ -323,9 +314,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
         density = 0.5 * (log_det - p * np.log(2 * np.pi * safe) - (half**2).sum(-1) / safe)
         if self.strength is not None:
             error = intercept + (slope * self.input_center).sum(axis=-1) - self.intercept_location
-            density = density + 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * error**2 / safe)
-        density = density + self.shape * np.log(self.scale) - gammaln(self.shape)
-        density = density - (self.shape + 1) * np.log(safe) - self.scale / safe
+            density = density + log_normal_density(error, self.strength, safe)
+        density = density + InverseGamma(self.shape, self.scale).log_prob(safe)
         return as_float(np.where(variance > 0, density, -np.inf))
 
     def scaled(self, factor: float) -> LinearNormalInverseGamma:

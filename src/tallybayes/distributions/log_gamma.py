@@ -11,6 +11,12 @@ _HALF_LOG_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 _N_FACTORIALS = 1024  # log Γ of smaller integers comes from a lookup table
 
 
+def _float_arrays(start: np.ndarray, steps: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    """Return float64 arrays of one shape."""
+    first, second = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
+    return first, second
+
+
 def log_gamma_half_step(z: np.ndarray) -> np.ndarray:
     """Return log Γ(z + ½) − log Γ(z); by its asymptotic series for z > 50, where the difference would lose digits.
 
@@ -42,7 +48,7 @@ def log_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     -------
     ndarray
     """
-    start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
+    start, steps = _float_arrays(start, steps)
     large = start > 50.0
     a = np.where(large, start, 50.0)
     up = np.where(large, steps, 0.0)
@@ -148,7 +154,7 @@ def log_choose(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     """
     if np.max(steps, initial=0.0) < _N_FACTORIALS:  # false for NaN
         return log_rising(start, steps) - log_factorials(np.asarray(steps))
-    start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
+    start, steps = _float_arrays(start, steps)
     few = steps <= np.maximum(start, 1.0)
     a, n = np.where(few, start, 1.0), np.where(few, steps, 0.0)
     many_a, many_n = np.where(few, 1.0, start), np.where(few, 1.0, steps)
@@ -170,7 +176,7 @@ def digamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     -------
     ndarray
     """
-    start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
+    start, steps = _float_arrays(start, steps)
     large = start > 50.0
     a = np.where(large, start, 50.0)
     b = a + steps
@@ -198,7 +204,7 @@ def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     -------
     ndarray
     """
-    start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
+    start, steps = _float_arrays(start, steps)
     out = np.zeros(start.shape)
     a, b = start, start + steps
     # ψ′(z) = ψ′(z + 1) + 1/z² up to z > 4, then 1/z + 1/(2 z²) + 1/(6 z³) − 1/(30 z⁵) + …, all as differences:

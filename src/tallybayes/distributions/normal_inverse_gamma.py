@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, stdtrit
+from scipy.special import stdtrit
 
-from tallybayes.distributions.log_gamma import log_growth, stirling_remainder
+from tallybayes.distributions.inverse_gamma import InverseGamma, log_normal_density
+from tallybayes.distributions.log_gamma import log_growth
 from tallybayes.distributions.parameter_distribution import (
     Interval,
     ParameterDistribution,
@@ -165,8 +166,7 @@ class NormalInverseGamma(ParameterDistribution):
 
     def mean(self) -> Normal:
         """Return E[μ] = m and E[σ²] = b / (a − 1), infinite for a ≤ 1."""
-        finite = self.shape > 1
-        return self._normal(np.where(finite, self.scale / np.where(finite, self.shape - 1, 1.0), np.inf))
+        return self._normal(InverseGamma(self.shape, self.scale).mean())
 
     def mode(self) -> Normal:
         """Return the joint mode: μ = m, σ² = b / (a + 1 + k/2), where k means share the variance."""
@@ -174,25 +174,22 @@ class NormalInverseGamma(ParameterDistribution):
 
     def interval(self, mass: float = 0.95) -> Interval:
         """Return equal-tailed credible intervals of the mean (Student t) and the variance (inverse gamma)."""
-        from scipy.special import gammaincinv
-
         std = np.sqrt(self.scale / (self.shape * self.strength))
         ends = []
         for tail in tail_probabilities(mass):
             mean = self.location + stdtrit(2 * self.shape, tail) * std
-            variance = self.scale / gammaincinv(self.shape, 1 - tail)
+            variance = InverseGamma(self.shape, self.scale).quantile(tail)
             ends.append(Normal(*(as_float(np.broadcast_to(part, self._size)) for part in (mean, variance))))
         return Interval(*ends)
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Normal:
         """Draw random means and variances. A tied variance is drawn once."""
         rng = np.random.default_rng(random_state)
-        leading, full = as_size(n), self._size
-        shape = np.broadcast_to(self.shape, self._variance_shape(full))
-        scale = np.broadcast_to(self.scale, self._variance_shape(full))
-        precision = np.maximum(rng.standard_gamma(shape, leading + shape.shape), 1e-150)  # underflows to 0 for tiny a
-        variance = np.broadcast_to(scale / precision, leading + full)
-        mean = self.location + np.sqrt(variance / self.strength) * rng.standard_normal(leading + full)
+        full = as_size(n) + self._size
+        size = self._variance_shape(self._size)
+        prior = InverseGamma(np.broadcast_to(self.shape, size), np.broadcast_to(self.scale, size))
+        variance = np.broadcast_to(prior.sample(as_size(n) + size, rng), full)
+        mean = self.location + np.sqrt(variance / self.strength) * rng.standard_normal(full)
         return Normal(as_float(mean), as_float(variance))
 
     def log_prob(self, parameter: Normal) -> Any:
@@ -206,28 +203,16 @@ class NormalInverseGamma(ParameterDistribution):
         if not np.array_equal(np.broadcast_to(first, size), variance):
             raise PriorError(f"the variances differ along the shared {' and '.join(self.tied_over)}; expected one.")
         safe = np.where(variance > 0, variance, 1.0)
-        normal = 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * (mean - self.location) ** 2 / safe)
+        normal = log_normal_density(mean - self.location, self.strength, safe)
         normal = normal.sum(axis=tied) if tied else normal
-        shape, scale = (np.broadcast_to(p, first.shape) for p in (self.shape, self.scale))
-        safe = np.where(first > 0, first, 1.0)
-        gamma = shape * np.log(scale) - gammaln(shape) - (shape + 1) * np.log(safe) - scale / safe
-        density = normal + gamma.reshape(normal.shape)
+        prior = InverseGamma(np.broadcast_to(self.shape, first.shape), np.broadcast_to(self.scale, first.shape))
+        density = normal + prior.log_prob(np.where(first > 0, first, 1.0)).reshape(normal.shape)
         return as_float(np.where((first > 0).reshape(density.shape), density, -np.inf))
 
     def log_evidence(self, statistics: Moments) -> Any:
         """Return the log marginal likelihood, one number per variance: per group and column, summed over tied axes."""
         _, strength, shape, scale, weight, scatter = self._combine(statistics)
-        half = self._pool(weight) / 2
-        added = self._pool(scatter) / 2
-        growth = log_growth(shape, half)
-        # log Γ(a + n/2) and n/2 log b grow like n log n. They cancel up to the log of a variance, b over a.
-        log_variance = np.log(scale + added) - np.log(shape + half)
-        variance = (
-            -half * (1 + np.log(2 * np.pi) + log_variance)
-            - shape * (log_growth(scale, added) - growth)
-            - 0.5 * growth
-            + (stirling_remainder(shape + half) - stirling_remainder(shape))
-        )
+        variance = InverseGamma(shape, scale).log_evidence(self._pool(weight) / 2, self._pool(scatter) / 2)
         means = self._sum(-0.5 * log_growth(strength, weight))
         return as_float(variance.reshape(means.shape) + means)
 
