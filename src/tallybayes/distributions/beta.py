@@ -147,7 +147,8 @@ class Beta(ParameterDistribution):
     def log_evidence(self, statistics: Totals) -> Any:
         """Return log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
         self._require_proper("log_evidence")
-        successes, failures = statistics.total, statistics.failures
+        successes = statistics.total
+        failures = statistics.failures
         a, b = (broadcast_prior("Beta", part, successes.shape) for part in (self.alpha, self.beta))
         start = np.stack([a, b], axis=-1)
         steps = np.stack([successes, failures], axis=-1)

@@ -101,9 +101,11 @@ class Dirichlet(ParameterDistribution):
     def _fit(self, statistics: Counts | Totals) -> tuple[np.ndarray, np.ndarray, Segments]:
         """Return concentrations and counts of the same shape, and the segments of their columns."""
         if isinstance(statistics, Counts):
-            table, segments = statistics.table, statistics.segments
+            table = statistics.table
+            segments = statistics.segments
         else:
-            table, segments = statistics.total, Segments([statistics.n_columns])
+            table = statistics.total
+            segments = Segments([statistics.n_columns])
         return broadcast_prior("Dirichlet", self.concentration, table.shape), table, segments
 
     def update(self, statistics: Counts | Totals) -> Dirichlet:

@@ -43,6 +43,7 @@ def _solve(
     from scipy.optimize import root
 
     def residuals(log_parameters: np.ndarray) -> list[float]:
+        """Return the differences of the quantile equations, as logits."""
         below_low, below_high = tail_masses(*np.exp(np.clip(log_parameters, -500, 500)))
         # Logits keep the equations well scaled when the tails are thin.
         return [_logit(below_low) - _logit(tails[0]), _logit(below_high) - _logit(tails[1])]

@@ -186,7 +186,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
         difference = statistics.mean_double_double() - prior_mean
         weighted = difference * mean_weight[..., None]
         scatter = statistics.scatter_double_double() + difference[..., :, None] * weighted[..., None, :]
-        input_scatter, cross = scatter[..., :p, :p], scatter[..., :p, p:]
+        input_scatter = scatter[..., :p, :p]
+        cross = scatter[..., :p, p:]
         # Solve for the deviation from the expected slopes: a small deviation keeps its digits.
         expected = DoubleDouble.of(location[..., None])
         cross_errors = cross - _matrix_vector(input_scatter, expected)
@@ -261,7 +262,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def _inverse_root(self) -> np.ndarray:
         """Return the inverse of the Cholesky root of the precision."""
-        given, p = self._given, self.n_inputs
+        given = self._given
+        p = self.n_inputs
         return np.linalg.solve(
             np.broadcast_to(self.precision_cholesky, (*given, p, p)), np.broadcast_to(np.eye(p), (*given, p, p))
         )

@@ -114,8 +114,10 @@ def log_dirichlet_norm_ratio(start: np.ndarray, steps: np.ndarray, segments: Seg
     empty = before == 0  # columns without levels
     if empty.any():
         before = np.where(empty, 1.0, before)
-    ends, after = start + steps, before + added
-    growth, total_growth = log_growth(start, steps), log_growth(before, added)
+    ends = start + steps
+    after = before + added
+    growth = log_growth(start, steps)
+    total_growth = log_growth(before, added)
     log_p, others = _log_proportions(ends, after, segments)
     log_p_start, others_start = _log_proportions(start, before, segments)
     # Growth of a cell relative to its column. Computed from the other cells where these hold little of the column.
@@ -156,9 +158,12 @@ def log_choose(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
         return log_rising(start, steps) - log_factorials(np.asarray(steps))
     start, steps = _float_arrays(start, steps)
     few = steps <= np.maximum(start, 1.0)
-    a, n = np.where(few, start, 1.0), np.where(few, steps, 0.0)
-    many_a, many_n = np.where(few, 1.0, start), np.where(few, 1.0, steps)
-    up, down = np.maximum(many_a - 1.0, 0.0), np.maximum(1.0 - many_a, 0.0)
+    a = np.where(few, start, 1.0)
+    n = np.where(few, steps, 0.0)
+    many_a = np.where(few, 1.0, start)
+    many_n = np.where(few, 1.0, steps)
+    up = np.maximum(many_a - 1.0, 0.0)
+    down = np.maximum(1.0 - many_a, 0.0)
     swapped = log_rising(many_n + 1.0, up) - log_rising(many_n + many_a, down) - gammaln(many_a)
     return np.where(few, log_rising(a, n) - gammaln(n + 1.0), swapped)
 
@@ -206,15 +211,20 @@ def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     """
     start, steps = _float_arrays(start, steps)
     out = np.zeros(start.shape)
-    a, b = start, start + steps
+    a = start
+    b = start + steps
     # ψ′(z) = ψ′(z + 1) + 1/z² up to z > 4, then 1/z + 1/(2 z²) + 1/(6 z³) − 1/(30 z⁵) + …, all as differences:
     # 1/bᵏ − 1/aᵏ = −(steps / (a b)) Σ (1/a)^i (1/b)^(k − 1 − i)
     for _ in range(4 if (start < 20.0).any() else 0):
         over = 1.0 / (a * b)
         out -= steps * (a + b) * over * over
-        a, b = a + 1.0, b + 1.0
-    r, t = 1.0 / a, 1.0 / b
-    rr, rt, tt = r * r, r * t, t * t
+        a = a + 1.0
+        b = b + 1.0
+    r = 1.0 / a
+    t = 1.0 / b
+    rr = r * r
+    rt = r * t
+    tt = t * t
     remainder = 1.0 + 0.5 * (r + t) + (rr + rt + tt) / 6.0 - (rr * (rr + rt) + rt * rt + tt * (rt + tt)) / 30.0
     return np.asarray(out - steps * rt * remainder)
 

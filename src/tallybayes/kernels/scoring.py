@@ -23,8 +23,12 @@ Factor = tuple[Any, ...]
 class _Prepared(Protocol):
     """Scorer of the compiled module or of the reference."""
 
-    def joint(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Float64Array: ...
-    def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Int64Array: ...
+    def joint(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Float64Array:
+        """Return log p(row, class) of every row and class."""
+
+    def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Int64Array:
+        """Return the best class of every row, or its complement if its score is inexact."""
+
     def posterior(
         self,
         blocks: Sequence[Block],
@@ -34,7 +38,8 @@ class _Prepared(Protocol):
         log_proba: Float64Array,
         log_density: Float64Array,
         threads: int,
-    ) -> None: ...
+    ) -> None:
+        """Write log p(class | row) and log p(row)."""
 
 
 def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64Array]:
@@ -410,6 +415,7 @@ def _check_choice(choice: object, name: str, allowed: tuple[str, ...]) -> str:
 
 
 def _check_codes(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return a factor of codes, validated."""
     sizes = _arguments.check_sizes(factor[1], np.size(factor[1]))
     table = _check_table(factor[2], f"the table of {name}", n_classes, finite=False)
     if len(table) != sizes.sum():
@@ -418,17 +424,20 @@ def _check_codes(factor: Factor, name: str, n_classes: int) -> Factor:
 
 
 def _check_linear(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return a linear factor, validated."""
     tables = _check_tables(factor[1:3], name, n_classes)
     return "linear", *tables, _check_choice(factor[3], f"check of {name}", ("binary", "count", "finite"))
 
 
 def _check_density(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return a normal or Student t factor, validated."""
     tables = _check_tables(factor[1:], name, n_classes)
     _check_nonnegative(tables[1:-1], name)
     return factor[0], *tables
 
 
 def _check_left_out(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return a leave-one-out Student t factor, validated."""
     if not 0 <= factor[1] < n_classes:
         raise ValueError(f"{name} is of class {factor[1]}, expected 0 to {n_classes - 1}")
     columns = [np.asarray(part, dtype=np.float64).reshape(-1, 1) for part in factor[2:]]
@@ -438,11 +447,13 @@ def _check_left_out(factor: Factor, name: str, n_classes: int) -> Factor:
 
 
 def _check_sparse(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return a sparse linear factor, validated."""
     check = _check_choice(factor[2], f"check of {name}", ("binary", "count", "finite", "nonnegative"))
     return "sparse", _check_table(factor[1], f"the weight of {name}", n_classes, finite=check == "finite"), check
 
 
 def _check_terms(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return a factor whose block is its terms."""
     return ("terms",)
 
 

@@ -106,13 +106,16 @@ class Counts(Statistics):
         return type(self)(parts["table"], self.segments)
 
     def _check_same(self, other: Self) -> None:
+        """Raise StatisticsError unless both have the same numbers of levels."""
         if self.segments != other.segments:
             raise StatisticsError.incompatible(
                 "the numbers of levels", self.segments.sizes.tolist(), other.segments.sizes.tolist()
             )
 
     def _add(self, other: Self) -> Self:
+        """Return the sum of the counts."""
         return type(self)(self.table + other.table, self.segments)
 
     def _subtract(self, other: Self) -> Self:
+        """Return the difference of the counts, without checks."""
         return type(self)(np.maximum(subtract_counts(self.table, other.table), 0.0), self.segments)

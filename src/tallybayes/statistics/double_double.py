@@ -155,7 +155,10 @@ def _quick_two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a · b and its rounding error, exact below 1e300 (Dekker, 1971, with Veltkamp's splitting)."""
     product = a * b
-    a_wide, b_wide = a * _SPLITTER, b * _SPLITTER
-    a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
-    a_low, b_low = a - a_high, b - b_high
+    a_wide = a * _SPLITTER
+    b_wide = b * _SPLITTER
+    a_high = a_wide - (a_wide - a)
+    b_high = b_wide - (b_wide - b)
+    a_low = a - a_high
+    b_low = b - b_high
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

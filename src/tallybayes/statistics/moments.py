@@ -101,6 +101,7 @@ class Moments(Statistics):
 
     def __repr__(self) -> str:
         def show(array: np.ndarray) -> str:
+            """Return an array as text."""
             return np.array2string(array, separator=", ", threshold=20, precision=6)
 
         return f"Moments(weight={show(self.weight)}, mean={show(self.mean)}, scatter={show(self.scatter)})"
@@ -295,9 +296,11 @@ class Moments(Statistics):
         return {"weight_sum": self.weight_sum, "first_sum": self.first_sum, "second_sum": self.second_sum}
 
     def _with(self, parts: dict[str, Any]) -> Self:
+        """Return moments about the same anchor with other sums."""
         return type(self)(self.anchor, **parts)
 
     def _check_same(self, other: Self) -> None:
+        """Raise StatisticsError unless both have the same columns and are both full or both diagonal."""
         if (self.n_columns, self.full) != (other.n_columns, other.full):
             names = [f"{m.n_columns} {'full' if m.full else 'diagonal'}" for m in (self, other)]
             raise StatisticsError.incompatible("the columns", *names)
@@ -314,12 +317,14 @@ class Moments(Statistics):
             totals.append(weights[-1] * part.anchor + part.first_sum.value.sum(axis=axes))
         weight = weights[0] + weights[1]
         mean = (totals[0] + totals[1]) / np.where(weight > 0, weight, 1.0)
-        left, right = np.abs(mean - self.anchor), np.abs(mean - other.anchor)
+        left = np.abs(mean - self.anchor)
+        right = np.abs(mean - other.anchor)
         nearer = (left < right) | ((left == right) & (self.anchor > other.anchor))  # keeps a + b == b + a exactly
         anchor = np.where(nearer, self.anchor, other.anchor)
         return self.rebase(anchor), other.rebase(anchor)
 
     def _add(self, other: Self) -> Self:
+        """Return the sums about a common anchor."""
         a, b = self._common(other)
         return type(self)(a.anchor, a.weight_sum + b.weight_sum, a.first_sum + b.first_sum, a.second_sum + b.second_sum)
 
@@ -360,6 +365,7 @@ class Moments(Statistics):
         return np.where(integers, 1e-20, self.TOLERANCE)
 
     def _subtract(self, other: Self) -> Self:
+        """Return the differences, with rounding errors set to 0."""
         rest = self._raw_subtract(other)._clear_rounding_residue(self)
         keep = np.broadcast_to(rest.weight > 0, rest.first_sum.shape)
         if type(self) is Moments and keep.all():

@@ -44,7 +44,8 @@ class Totals(Statistics):
         log_base_measure: npt.ArrayLike | None = None,
         failures: npt.ArrayLike | None = None,
     ) -> None:
-        self.weight, self.total = frozen_array(weight), frozen_array(total)
+        self.weight = frozen_array(weight)
+        self.total = frozen_array(total)
         self.log_base_measure = frozen_array(
             np.zeros((*self.total.shape[:-1], 1)) if log_base_measure is None else log_base_measure
         )
@@ -56,7 +57,8 @@ class Totals(Statistics):
                 raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[-1]} columns, or 1 for all")
             if name == "failures" and array.shape != self.total.shape:
                 raise DataError.wrong_shape(name, array.shape, str(self.total.shape))
-            lowest, highest = array.min(initial=0.0), array.max(initial=0.0)  # NaN if there is one
+            lowest = array.min(initial=0.0)
+            highest = array.max(initial=0.0)  # NaN if there is one
             if not -np.inf < lowest <= highest < np.inf or (name != "log_base_measure" and lowest < 0):
                 raise DataError.wrong_type(name, "partly negative or not finite", "sums of at least 0")
 
@@ -151,13 +153,16 @@ class Totals(Statistics):
         return parts if self._failures is None else {**parts, "failures": self._failures}
 
     def _with(self, parts: dict[str, Any]) -> Self:
+        """Return totals with other arrays."""
         return type(self)(**parts)
 
     def _check_same(self, other: Self) -> None:
+        """Raise StatisticsError unless both have the same number of columns."""
         if self.n_columns != other.n_columns:
             raise StatisticsError.incompatible("the numbers of columns", self.n_columns, other.n_columns)
 
     def _add(self, other: Self) -> Self:
+        """Return the sums of all arrays."""
         failures = None
         if self._failures is not None or other._failures is not None:
             failures = self.failures + other.failures
@@ -169,6 +174,7 @@ class Totals(Statistics):
         )
 
     def _subtract(self, other: Self) -> Self:
+        """Return the differences of all arrays, without checks."""
         weight = np.maximum(subtract_counts(self.weight, other.weight), 0.0)
         total = subtract_counts(self.total, other.total)
         np.maximum(total, 0.0, out=total)

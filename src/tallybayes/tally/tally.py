@@ -132,6 +132,7 @@ class Tally:
         raise KeyError(f"no factor of columns {wanted}; found {[f.columns for f in self.factors]}")
 
     def _repr_html_(self) -> str:
+        """Return the tally as HTML tables."""
         pairs = list(zip(self.factors, self.statistics, strict=True))
         counted = ([title(factor), short_repr(factor.family, 100), _weight(statistic)] for factor, statistic in pairs)
         domains = ([name, len(domain.levels), format_levels(domain)] for name, domain in self.domains.items())
@@ -268,6 +269,7 @@ class Tally:
         """Rename a column, and its domain unless other columns share it."""
 
         def names(columns: tuple[Name, ...]) -> tuple[Name, ...]:
+            """Return the column names after renaming."""
             return tuple(new if name == old else name for name in columns)
 
         factors = [Factor(names(f.columns), names(f.given), f.family, f.prior) for f in self.factors]

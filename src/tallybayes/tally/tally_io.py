@@ -213,6 +213,7 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
     """Read the statistics of one factor."""
 
     def double_double(name: str) -> DoubleDouble:
+        """Read a double-double array."""
         high, low = (np.asarray(arrays.pop(f"{prefix}/{name}.{part}"), dtype=np.float64) for part in ("high", "low"))
         if high.shape != low.shape or not (np.isfinite(high).all() and np.isfinite(low).all()):
             raise FileError(f"{prefix}/{name} contains numbers that are not finite, or halves of different shapes.")

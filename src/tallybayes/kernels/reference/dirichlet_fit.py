@@ -47,12 +47,15 @@ class _Parts:
         self.starts = np.cumsum(sizes) - sizes
 
     def sum(self, cells: np.ndarray) -> np.ndarray:
+        """Return the sum of the cells of every column."""
         return np.add.reduceat(cells, self.starts) if len(self.sizes) else np.zeros(0)
 
     def max(self, cells: np.ndarray) -> np.ndarray:
+        """Return the largest cell of every column."""
         return np.maximum.reduceat(cells, self.starts) if len(self.sizes) else np.zeros(0)
 
     def to_cells(self, columns: np.ndarray) -> np.ndarray:
+        """Repeat one number per column over its cells."""
         return np.repeat(columns, self.sizes)
 
 
@@ -174,7 +177,10 @@ def _newton_step(
 
     The trust radius is halved if the step changes its sign.
     """
-    parts, alpha, free, cell = columns.parts, columns.alpha, columns.free, columns.cell
+    parts = columns.parts
+    alpha = columns.alpha
+    free = columns.free
+    cell = columns.cell
     strength = np.exp(columns.log_strength)
     n_cells = len(alpha)
     n_few = columns.few.shape[1]
@@ -226,7 +232,9 @@ def _digamma_differences(start: np.ndarray, steps: np.ndarray) -> tuple[np.ndarr
     r = b * over
     t = a * over
     scaled = steps * over
-    p, q, m = r * r, t * t, r * t
+    p = r * r
+    q = t * t
+    m = r * t
     total = np.ones_like(a)
     power = np.ones_like(a)
     series = np.full(a.shape, 1 / 12)

@@ -23,9 +23,12 @@ def _two_sum(a: Float64Array, b: Float64Array) -> DoubleDouble:
 def _two_product(a: Float64Array, b: Float64Array) -> DoubleDouble:
     """Return the rounded product and its exact error (Dekker, 1971, with Veltkamp's splitting)."""
     high = a * b
-    a_wide, b_wide = a * 134217729.0, b * 134217729.0
-    a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
-    a_low, b_low = a - a_high, b - b_high
+    a_wide = a * 134217729.0
+    b_wide = b * 134217729.0
+    a_high = a_wide - (a_wide - a)
+    b_high = b_wide - (b_wide - b)
+    a_low = a - a_high
+    b_low = b - b_high
     return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
@@ -40,7 +43,8 @@ def _sum_rows(high: Float64Array, low: Float64Array) -> DoubleDouble:
     while len(high) > 1:
         if len(high) % 2:
             zero = np.zeros_like(high[:1])
-            high, low = np.concatenate((high, zero)), np.concatenate((low, zero))
+            high = np.concatenate((high, zero))
+            low = np.concatenate((low, zero))
         high, low = _add((high[0::2], low[0::2]), (high[1::2], low[1::2]))
     return high[0], low[0]
 

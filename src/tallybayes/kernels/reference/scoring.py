@@ -174,6 +174,7 @@ def _cells(block: Columns, n_rows: int, check: str) -> Float64Array:
 
 
 def _score_codes(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float64Array:
+    """Return the sums of the table rows that codes select."""
     _, sizes, table, beyond = factor
     scores = np.zeros((n_rows, table.shape[1]))
     bad = np.zeros((n_rows, len(sizes)), np.bool_)
@@ -188,6 +189,7 @@ def _score_codes(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float6
 
 
 def _score_linear(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float64Array:
+    """Return Σ x·weight + bias over the present cells."""
     _, weight, bias, check = factor
     X = _cells(block, n_rows, check)
     present = ~np.isnan(X)
@@ -198,6 +200,7 @@ def _score_linear(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float
 
 
 def _score_normal(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float64Array:
+    """Return the sums of normal log densities."""
     _, mean, precision, log_norm = factor
     X = _cells(block, n_rows, "finite")
     root = np.sqrt(0.5 * precision)
@@ -209,6 +212,7 @@ def _score_normal(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float
 
 
 def _score_student(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float64Array:
+    """Return the sums of Student t log densities."""
     _, mean, inverse_spread, power, log_norm = factor
     X = _cells(block, n_rows, "finite")
     root = np.sqrt(inverse_spread)
@@ -223,6 +227,7 @@ def _score_student(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Floa
 
 
 def _score_left_out(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float64Array:
+    """Return the sums of leave-one-out Student t log densities."""
     _, _, mean, inverse_spread, power, log_norm = factor
     X = _cells(block, n_rows, "finite")
     t = ((X - mean) * np.sqrt(inverse_spread)) ** 2
@@ -232,10 +237,12 @@ def _score_left_out(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Flo
 
 
 def _score_terms(factor: tuple[Any, ...], block: Float64Array, n_rows: int) -> Float64Array:
+    """Return the block."""
     return block
 
 
 def _score_sparse(factor: tuple[Any, ...], block: tuple[Any, ...], n_rows: int) -> Float64Array:
+    """Return Σ x·weight over the stored entries of CSR rows."""
     _, weight, check = factor
     starts, stops, numbers, indices, data = block
     rows, position = entry_positions(starts, stops, len(data), numbers)
@@ -250,7 +257,9 @@ def _score_sparse(factor: tuple[Any, ...], block: tuple[Any, ...], n_rows: int) 
         row = int(rows[bad].min())
         raise CellError(row, int(columns[bad & (rows == row)].min()))
     nonzero = x != 0  # 0 · −inf is 0
-    rows, columns, x = rows[nonzero], columns[nonzero], x[nonzero]
+    rows = rows[nonzero]
+    columns = columns[nonzero]
+    x = x[nonzero]
     by_class = [np.bincount(rows, x * weight[columns, k], n_rows) for k in range(weight.shape[1])]
     return np.stack(by_class, axis=1)
 

@@ -150,7 +150,8 @@ def row_order(indptr: AnyArray, indices: AnyArray, n_columns: int, threads: int)
     if not ((row_of[1:] == row_of[:-1]) & (column[1:] <= column[:-1])).any():
         return "rising"
     order = np.lexsort((column, row_of))
-    row_of, column = row_of[order], column[order]
+    row_of = row_of[order]
+    column = column[order]
     return "repeated" if ((row_of[1:] == row_of[:-1]) & (column[1:] == column[:-1])).any() else "distinct"
 
 
@@ -170,7 +171,8 @@ def sum_csr(
     present = present_rows(group, n_groups, weight, n_rows)
     row_of, entry = _entries(indptr, len(indices))
     counted = present[row_of]
-    row_of, entry = row_of[counted], entry[counted]
+    row_of = row_of[counted]
+    entry = entry[counted]
     column = _columns_of(indices[entry], row_of, n_columns)
     values = data[entry].astype(np.float64)
     bad = np.flatnonzero(_invalid(values, kind))

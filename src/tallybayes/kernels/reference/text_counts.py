@@ -86,7 +86,8 @@ def lower(text: str) -> str:
     letters = list(lowered)
     for position, letter in enumerate(text):
         if letter == "Σ":  # a final sigma has another lower-case form
-            before, after = position - 1, position + 1
+            before = position - 1
+            after = position + 1
             while before >= 0 and properties[ord(text[before])] & CASE_IGNORABLE:
                 before -= 1
             while after < len(text) and properties[ord(text[after])] & CASE_IGNORABLE:
@@ -121,7 +122,8 @@ def _words(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     words = []
     for match in _pattern().finditer(text):
-        word, run = match[1], match[2]
+        word = match[1]
+        run = match[2]
         if run is not None:  # a script without spaces: pairs of adjacent characters
             units = re.findall(f"{_set(0, LONE)}{_set(0, MARK)}*", run)
             words += [left + right for left, right in pairwise(units)] or units
@@ -207,7 +209,8 @@ def _split(offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: i
     """Return the strings, b"" for missing ones."""
     buffer = data.tobytes()
     present = present_strings(valid, skipped, len(offsets) - 1)
-    starts, stops = offsets[:-1], offsets[1:]
+    starts = offsets[:-1]
+    stops = offsets[1:]
     if (present & ((starts < 0) | (stops < starts) | (stops > len(data)))).any():
         raise IndexError("an offset leads out of the bytes")
     return [

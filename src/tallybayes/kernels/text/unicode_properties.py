@@ -17,7 +17,10 @@ __all__ = ["VERSION", "Unicode", "unicode"]
 # Role of a code point in tokenization: the lowest three bits of its properties.
 SEPARATOR, LETTER, DIGIT, MARK, LONE, PICTURE, JOINER, IGNORED = range(8)
 # Bits: Python's \w and \s, and the properties that determine the lower case of a sigma.
-WORD, SPACE, CASE_IGNORABLE, CASED = 8, 16, 32, 64
+WORD = 8
+SPACE = 16
+CASE_IGNORABLE = 32
+CASED = 64
 
 
 class Unicode(NamedTuple):
