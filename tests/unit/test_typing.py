@@ -222,5 +222,5 @@ def positions() -> Iterator[tuple[str, str, str]]:
 def test_few_public_types_are_unknown() -> None:
     found = list(positions())
     unknown = [f"{function}: {name}" for function, name, kind in found if kind == "Any"]
-    assert len(found) > 2900, "all of them are read"
+    assert len(found) > 2700, "all of them are read"
     assert len(unknown) <= MOST * len(found), "say what is taken and given (tallybayes.typing has names for much of it)"

@@ -26,7 +26,7 @@ def expand_frequency_table(counts: Mapping[Any, Any], family: Family) -> tuple[A
     """
     if not hasattr(counts, "items"):
         raise DataError.wrong_type("counts", short_repr(counts), "a mapping from value to its number of occurrences")
-    if counts and all(isinstance(table, Mapping) for table in counts.values()):
+    if len(counts) and all(isinstance(table, Mapping) for _, table in counts.items()):
         values: list[Any] = []
         weights: list[float] = []
         groups: list[Any] = []

@@ -170,7 +170,7 @@ class FittedDistribution:
         """The levels of a categorical column, in the order of its probabilities; a list of them for several columns."""
         names = self.tally.factors[0].columns
         if self.family.bins:
-            found = [self.family.bins] * self.statistics.n_columns  # type: ignore[attr-defined]
+            found = [self.family.bins] * self.statistics.n_columns
         elif self.family.cell_type == "codes":
             found = [self.tally.domains[str(name)].levels for name in names]
         else:

@@ -161,7 +161,7 @@ def _labels(learned: FittedDistribution, posterior: Any) -> list[tuple[Any, Any]
     if isinstance(learned.statistics, Counts):
         levels = [learned.levels] if learned.single else learned.levels
         return [(name, level) for name, every in zip(names, levels, strict=True) for level in every]
-    n_columns = learned.statistics.n_columns  # type: ignore[attr-defined]
+    n_columns = learned.statistics.n_columns
     columns = [learned.tally.factors[0].column(place) for place in range(n_columns)]
     if isinstance(posterior, Dirichlet):
         return [(None, column) for column in columns]

@@ -88,7 +88,7 @@ class Predictive:
             rows = block
         else:
             rows = np.asarray(block if isinstance(block, np.ndarray) else np.stack(block, axis=-1), dtype=np.float64)
-        expected = learned.statistics.n_columns  # type: ignore[attr-defined]
+        expected = learned.statistics.n_columns
         if n_columns(rows) != expected:
             raise DataError.wrong_shape("values", (table.n_rows, n_columns(rows)), f"(rows, {expected})")
         _check_cells(learned.family, rows, wanted)

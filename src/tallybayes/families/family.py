@@ -26,7 +26,7 @@ class Family(Traits):
     `log_prob`, `log_predictive` and `sample`, sets `conjugate_prior`, `allowed_values` and the traits that apply, and
     overrides the other methods where their defaults do not fit. ``tallybayes.testing.check_family`` checks the result.
 
-    Parameters are arrays, or named tuples of arrays, that begin with the group axes (``*given``). Missing cells are NaN,
+    Parameters are arrays, or named tuples of arrays, with leading group axes (``*given``). Missing cells are NaN,
     or code −1; they are marginalized.
 
     Examples

@@ -31,6 +31,7 @@ def temperature_sums(
         Score of the true class, its class frequency, and sample weight.
     sharpness, doubt : float
         Inverse temperature s, and contamination ε between 0 and 1.
+
     Returns
     -------
     float64 array of shape (6,)

@@ -120,6 +120,7 @@ def tokenize(
     -------
     list of str
         Tokens.
+
     Examples
     --------
     >>> import tallybayes as tb

@@ -318,8 +318,8 @@ class ClassEM:
                 tokens = float(total.sum(axis=-1).mean())
                 if worth > tokens:
                     warn(
-                        f"The prior of column {factor.columns[0]!r} has {worth:.0f} pseudo-counts per class, and labeled rows "
-                        f"have {tokens:.0f} counts: unlabeled rows will follow the prior, not the labels.\n"
+                        f"The prior of column {factor.columns[0]!r} has {worth:.0f} pseudo-counts per class, and "
+                        f"labeled rows have {tokens:.0f} counts: unlabeled rows follow the prior, not labels.\n"
                         "    Pass prior='empirical', or a Dirichlet with smaller parameters.",
                         UserWarning,
                     )

@@ -164,6 +164,7 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         covariance: str = "full",
         columns: Sequence[Name] | None = None,
         strength: float | None = None,
+        **options: Any,
     ) -> GaussianDiscriminant:
         """Return a discriminant with user-specified means and covariances.
 
@@ -207,6 +208,7 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
             covariance=covariance,
             columns=columns,
             strength=strength,
+            **options,
         )
 
     def plot_convergence(self, ax: Axes | None = None) -> Plot:

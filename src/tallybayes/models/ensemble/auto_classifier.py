@@ -111,6 +111,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
     array([0])
     """
 
+    _text_readers: ClassVar[dict[Any, Any]] = {}  # no member reads text
+
     def __init__(
         self, *, single: bool = False, folds: int = 5, spec: EnsembleSpec | None = None, random_state: int = 0
     ) -> None:

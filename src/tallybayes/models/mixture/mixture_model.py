@@ -144,6 +144,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         columns: Columns | None = None,
         levels: Mapping[Any, Iterable[Any]] | None = None,
         strength: float | None = None,
+        **options: Any,
     ) -> Mixture:
         """Return a mixture with user-specified parameters.
 
@@ -166,7 +167,9 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         >>> two.predict_proba([[1.5]])
         array([[0.5, 0.5]])
         """
-        return mixture_from_parameters(cls, parameters, class_prior, columns=columns, levels=levels, strength=strength)
+        return mixture_from_parameters(
+            cls, parameters, class_prior, columns=columns, levels=levels, strength=strength, **options
+        )
 
     @property
     def columns_(self) -> dict[Any, Family]:

@@ -142,6 +142,7 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         columns: Columns | None = None,
         levels: Mapping[Any, Iterable[Any]] | None = None,
         strength: float | None = None,
+        **options: Any,
     ) -> NaiveBayes:
         """Return a model with user-specified parameters.
 
@@ -184,7 +185,7 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         array([[0.25, 0.75]])
         """
         return naive_bayes_from_parameters(
-            cls, parameters, class_prior, classes=classes, columns=columns, levels=levels, strength=strength
+            cls, parameters, class_prior, classes=classes, columns=columns, levels=levels, strength=strength, **options
         )
 
     @property

@@ -55,7 +55,7 @@ class EstimatedNode(NamedTuple):
 
     @property
     def counted(self) -> Any:
-        """The statistics for estimation: one axis per discrete parent of a discrete node, one axis of a continuous one."""
+        """The statistics for estimation: one axis per discrete parent of a discrete node, one of a continuous one."""
         return self.statistics if self.is_discrete else self.flat()
 
     def flat(self) -> Any:
@@ -143,9 +143,10 @@ class EstimatedNetwork:
         indicators: dict[Name, Name] = {}
         for name, node in self.nodes.items():
             indicator = self.nodes.get(indicator_name(name))
-            if indicator is not None and not node.is_discrete and indicator.family.is_binary:
-                if indicator.factor.given == node.factor.given:
-                    indicators[name] = indicator_name(name)
+            if indicator is None or node.is_discrete or not indicator.family.is_binary:
+                continue
+            if indicator.factor.given == node.factor.given:
+                indicators[name] = indicator_name(name)
         return indicators
 
     @cached_property

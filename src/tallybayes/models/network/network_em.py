@@ -306,7 +306,7 @@ class _NetworkEM:
     # ---- Iterations -------------------------------------------------------------------------------------------------
 
     def maximize(self, expected: Statistics | Scorers) -> tuple[Scorers, float]:
-        """M-step: return the parameters of every node and their log prior; initial parameters are returned as they are."""
+        """M-step: return the parameters of every node and their log prior; initial parameters stay unchanged."""
         if isinstance(expected, dict):
             return expected, self.initial_log_prior
         counted = self._counted(expected)
@@ -389,7 +389,7 @@ class _NetworkEM:
 
 
 def _soft_statistics(factor: Factor, batch: IncompleteDiscreteRows, group_weights: np.ndarray, like: Any) -> Any:
-    """Return the statistics of continuous nodes with every row in each combination of parents' levels, by its weight."""
+    """Return the statistics of continuous nodes, every row in each combination of parents' levels by its weight."""
     rows = batch.incomplete[factor.given]
     cells = [batch.evidence.cells[name] for name in factor.columns]
     block: Any

@@ -115,8 +115,8 @@ def _check_continuous_edge(parent: Name, above: Family, child: Name, below: Fami
             what = "a block of several columns" if is_block else f"{family!r}"
             raise DataError(
                 f"node {node!r} is {what}, and there is an edge from {parent!r} to {child!r}; expected tb.Gaussian() "
-                "for both, since exact inference needs linear models with Gaussian noise.\n    Use the logarithm of the "
-                f"column, discretize {parent!r}, or remove the edge."
+                "for both, since exact inference needs linear models with Gaussian noise.\n"
+                f"    Use the logarithm of the column, discretize {parent!r}, or remove the edge."
             )
 
 

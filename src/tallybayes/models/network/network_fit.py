@@ -261,7 +261,7 @@ def _missing_cells(name: Name) -> DataError:
 
 
 def _checked_table(table: Table, factors: Sequence[Factor], free: set[Name]) -> Table:
-    """Return the rows with compact codes; raise TooLargeError before tables that do not fit into memory are allocated."""
+    """Return the rows with compact codes; raise TooLargeError before allocating tables that do not fit into memory."""
     families = {name: factor.family for factor in factors for name in factor.level_columns}
     absent = [name for name in families if name not in table.columns]
     if absent:

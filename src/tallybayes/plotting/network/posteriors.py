@@ -101,7 +101,8 @@ def plot_posteriors(
         chosen = sorted(free, key=lambda node: _rank(before.get(node), after.get(node)))[:_MAX_NODES]
     if not chosen:
         raise DataError(
-            "nodes: all discrete nodes are observed.\n    Remove some from given= and do=, or name nodes to show in nodes=."
+            "nodes: all discrete nodes are observed.\n"
+            "    Remove some from given= and do=, or name nodes to show in nodes=."
         )
     bars = {node: Bars.of_levels(network.levels[node], before.get(node), after.get(node)) for node in chosen}
     height = 1.1 + 0.2 * sum(len(of_node.labels) + 1.3 for of_node in bars.values())
@@ -186,7 +187,7 @@ def information_label(before: Posterior, after: Posterior) -> str:
 
 
 def _rank(before: Posterior, after: Posterior) -> float:
-    """Return the sort key of a node: by bits, then nodes that are undefined on one side, then those without information."""
+    """Return the sort key of a node: by bits, then nodes undefined on one side, then those without information."""
     if before is not None and after is not None:
         return -_bits(before, after)
     return 1.0 if before is None and after is None else -1e-13

@@ -189,9 +189,12 @@ def test_several_columns_of_different_families_in_every_answer():
         each[s, c] += multivariate_normal.logpdf([0.5, -0.5], pair.mean[s, c], pair.covariance[s, c])
     by_hand = logsumexp(np.log(model.start_)[:, None] + each)
     assert model.score_samples([row]) == pytest.approx([by_hand], abs=1e-10)
-    for asked in ("predict", "predict_proba", "filter_proba", "predict_transition_proba", "predict_next", "surprisal", "tail_proba",
-                  "impute", "forecast", "forward", "backward", "trellis", "best_paths", "sample_paths"):  # fmt: skip
-        assert len(getattr(model, asked)(X)) == len(X)
+    methods = (
+        "predict predict_proba filter_proba predict_transition_proba predict_next surprisal tail_proba impute forecast "
+        "forward backward trellis best_paths sample_paths"
+    )
+    for method in methods.split():
+        assert len(getattr(model, method)(X)) == len(X)
     assert model.expected_visits(X).steps.sum() == pytest.approx(101)
     steps, states = model.sample([20, 3], random_state=0)
     assert set(steps[0]) == {"x", "color", "n", "a", "b"}

@@ -107,7 +107,7 @@ def test_bde_prior_has_its_equivalent_sample_size():
     for data in ({"a": ["U", "V"], "b": [0, 1]}, {"a": [False, True], "b": [0, 1]}):
         with pytest.raises(
             PriorError,
-            match=r"BDe: node 'a' has the levels 'u', 'v' in the other network, and .* in the data; expected some levels",
+            match=r"BDe: node 'a' has the levels 'u', 'v' in the other network, and .* in the data; expected",
         ):
             tb.BayesianNetwork({"b": ["a"]}, prior=tb.BDe(expert, 8)).fit(data)
     np.testing.assert_allclose(wider.prior_["z"].concentration[:, 0], wider.prior_["z"].concentration[:, 1])

@@ -119,7 +119,7 @@ def test_several_targets_are_each_as_alone_and_missing_ones_are_skipped_alone():
     named = tb.LinearRegression().fit(FRAME[["a", "b", "y", "z"]], ["y", "z"])
     assert named.predict(FRAME[["a", "b"]]).shape == (N, 2)
     assert [*named.prior_] == ["y", "z"]
-    with pytest.raises(tb.DataError, match="has 0 complete rows .target"):
+    with pytest.raises(tb.DataError, match=r"has 0 complete rows .target"):
         tb.LinearRegression().fit(X, np.full(N, np.nan))
 
 

@@ -109,7 +109,7 @@ def test_what_is_not_counted_is_said():
     with pytest.warns(DataSourceWarning, match=r"of 300 rows are not counted: .* most often column 'a'\."):
         tb.LinearRegression().fit(ROWS, "y")
     with (
-        pytest.raises(tb.DataError, match="target 'y' has 0 complete rows .target, all inputs"),
+        pytest.raises(tb.DataError, match=r"target 'y' has 0 complete rows .target, all inputs"),
         pytest.warns(DataSourceWarning),
     ):
         tb.LinearRegression().fit(ROWS.assign(z=np.nan), "y")

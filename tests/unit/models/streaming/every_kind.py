@@ -1,4 +1,4 @@
-"""Every kind of model of rows that partial_fit, forget by itself, rows for it, and whether two have counted the same."""
+"""Every kind of model of rows that partial_fit, forget by itself, rows for it, whether two have counted the same."""
 
 import functools
 

@@ -469,7 +469,7 @@ def test_starts_that_are_none():
         ({"emission": 0.5}, r"emission is of 0 axes"),
         ({"end": {"hot": 0.1}}, r"end is without 'cold'"),
         ({"end": [0.1, 1.5]}, r"has the probability 1.5"),
-        ({"strength": 0}, r"strength is 0; expected how many rows"),
+        ({"strength": 0}, r"strength is 0; expected a positive number of rows"),
     ],
 )
 def test_tables_that_are_none(change, message):

@@ -76,7 +76,7 @@ KINDS = {
 )
 def test_nested_columns_are_left_out(kind, columns, tmp_path):
     rows = KINDS[kind](tmp_path)
-    with pytest.warns(DataSourceWarning, match=r"tags, place: left out, since .* lists.*\n.*columns={...}"):
+    with pytest.warns(DataSourceWarning, match=r"tags, place: dropped, because .* lists.*\n.*columns={...}"):
         model = tb.NaiveBayes(columns).fit(rows, "y")
     assert model.dropped_columns_ == NESTED
     assert model.tally_.isclose(tb.NaiveBayes(columns).fit(PLAIN, "y").tally_, 1e-9)
@@ -100,7 +100,7 @@ def test_nested_columns_that_are_named_are_refused_together(kind, tmp_path):
 
 
 def test_maps():
-    with pytest.warns(DataSourceWarning, match="place, map: left out"):
+    with pytest.warns(DataSourceWarning, match="place, map: dropped"):
         tb.NaiveBayes().fit(ROWS.drop_columns("tags").append_column("map", MAPS), "y")
 
 
@@ -110,14 +110,14 @@ def test_maps():
 def test_other_models_that_choose_their_columns(model):
     rows, plain = (ROWS.drop_columns("y"), PLAIN.drop_columns("y")) if isinstance(model, tb.Mixture) else (ROWS, PLAIN)
     target = () if isinstance(model, tb.Mixture) else ("y",)
-    with pytest.warns(DataSourceWarning, match="tags, place: left out"):
+    with pytest.warns(DataSourceWarning, match="tags, place: dropped"):
         model.fit(rows, *target)
     assert model.dropped_columns_ == NESTED
     assert model.tally_.isclose(type(model)(**model.get_params()).fit(plain, *target).tally_)
 
 
 def test_choosing():
-    with pytest.warns(DataSourceWarning, match="tags, place: left out"):
+    with pytest.warns(DataSourceWarning, match="tags, place: dropped"):
         model = tb.AutoClassifier(random_state=0).fit(ROWS, "y")
     assert model.predict(ROWS).tolist() == tb.AutoClassifier(random_state=0).fit(PLAIN, "y").predict(PLAIN).tolist()
 
@@ -190,7 +190,7 @@ def test_columns_of_unread_types_are_dropped(kind, tmp_path, request):
     if kind == "sqlite":  # which has text for times and durations
         rows, expected = tb.table(rows.dialect.connection, "SELECT x, raw, y FROM unread"), ["raw"]
     for columns in ("auto", "suggest", {"x": tb.Gaussian(), ...: "auto"}):
-        with pytest.warns(DataSourceWarning, match=rf"{', '.join(expected)}: left out"):
+        with pytest.warns(DataSourceWarning, match=rf"{', '.join(expected)}: dropped"):
             model = tb.NaiveBayes(columns).fit(rows, "y")
         assert list(model.dropped_columns_) == expected
         assert all(reason.startswith("its type is ") for reason in model.dropped_columns_.values())
@@ -206,7 +206,7 @@ def test_columns_of_unread_types_are_dropped(kind, tmp_path, request):
 @pytest.mark.parametrize("cell", [uuid.UUID(int=1), 1j, pd.Period("2020-01"), object()])
 def test_objects_that_no_family_reads_are_dropped(cell):
     rows = {"x": PLAIN["x"], "cell": [None, *[cell] * (N - 1)], "y": Y}
-    with pytest.warns(DataSourceWarning, match="cell: left out"):
+    with pytest.warns(DataSourceWarning, match="cell: dropped"):
         model = tb.NaiveBayes().fit(rows, "y")
     assert model.dropped_columns_ == {"cell": f"its type is {type(cell).__name__}"}
 
@@ -217,6 +217,6 @@ def test_a_table_of_unread_columns_alone_is_rejected():
 
 
 def test_choosing_drops_columns_of_unread_types():
-    with pytest.warns(DataSourceWarning, match="raw, hour, span: left out"):
+    with pytest.warns(DataSourceWarning, match="raw, hour, span: dropped"):
         model = tb.AutoClassifier(random_state=0).fit(UNREAD, "y")
     assert len(model.predict(UNREAD)) == N

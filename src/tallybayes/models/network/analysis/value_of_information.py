@@ -71,7 +71,7 @@ def value_of_information(
     return ValueOfInformation(target, display_evidence(given, do), _entropy(proba), values, decision, not_evaluated)
 
 
-class ValueOfInformation(Result, NodeMapping):
+class ValueOfInformation(Result, NodeMapping[float]):
     """Value of information: a mapping from node to bits or, with costs, to the expected saving, best first.
 
     Attributes

@@ -130,7 +130,7 @@ class CliqueTree:
         return table.transpose(*order, len(scope)).reshape(*shape, table.shape[-1])
 
     def load(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the potential of every clique, (*levels, 1): the product of its factors, from a table for every scope."""
+        """Return the potential of every clique, (*levels, 1): the product of its factors, from a table per scope."""
         potentials = [np.ones((*clique.shape, 1)) for clique in self.cliques]
         for scope, table in zip(self.scopes, tables, strict=True):
             number = self.home(scope)

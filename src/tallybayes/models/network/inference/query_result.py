@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -382,13 +382,16 @@ class QueryResult(Mapping[Any, Any]):
         return html_parts((self._title(), names, ([*self._combinations[k], *self._cells(k)] for k in self._sorted())))
 
 
-class NodeMapping(Mapping[Any, Any]):
+Value = TypeVar("Value")
+
+
+class NodeMapping(Mapping[Any, Value]):
     """Read-only mapping from node to a value."""
 
-    def __init__(self, values: Mapping[Any, Any]) -> None:
+    def __init__(self, values: Mapping[Any, Value]) -> None:
         self._values = dict(values)
 
-    def __getitem__(self, node: Name) -> Any:
+    def __getitem__(self, node: Name) -> Value:
         return self._values[node]
 
     def __iter__(self) -> Iterator[Any]:
@@ -398,7 +401,7 @@ class NodeMapping(Mapping[Any, Any]):
         return len(self._values)
 
 
-class MostProbableAssignment(NodeMapping):
+class MostProbableAssignment(NodeMapping[Any]):
     """Most probable joint assignment: a mapping from node to level.
 
     Attributes
@@ -434,7 +437,7 @@ class MostProbableAssignment(NodeMapping):
         return html_parts((self._title(), ["node", "level", ""], self._rows()))
 
 
-class NodePosteriors(NodeMapping):
+class NodePosteriors(NodeMapping[np.ndarray]):
     """p(node | evidence) of many rows: a mapping from node to an array of shape (n, n_levels).
 
     Attributes

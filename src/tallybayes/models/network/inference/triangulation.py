@@ -111,9 +111,9 @@ def _best_elimination(
 ) -> Elimination:
     """Return the elimination with the fewest cells of several greedy rules.
 
-    Two rules suffice if they need few cells. If not, others are tried: fill-in weighted by cells, sweeps from end to end
-    (best for grids), and random ties, from a fixed seed and with bounded work. Each is stopped when it needs more cells
-    than the best.
+    Two rules suffice if they need few cells. Otherwise others are tried: fill-in weighted by cells, sweeps from end
+    to end (best for grids), and random ties, from a fixed seed and with bounded work. Each is stopped when it needs
+    more cells than the best.
     """
     best: Elimination = []
     fewest = math.inf
@@ -238,7 +238,7 @@ def _join_neighbors(near: list[set[int]], around: set[int]) -> list[tuple[int, i
 
 
 def _clique_tree(eliminated: Elimination) -> tuple[list[frozenset[int]], list[int]]:
-    """Return the tree of elimination cliques, without those contained in another: cliques, and the clique above each."""
+    """Return the tree of elimination cliques, without those contained in another: cliques, and the parent of each."""
     when = {variable: k for k, (variable, _) in enumerate(eliminated)}
     cliques = [clique for _, clique in eliminated]
     above = [min((when[other] for other in clique if other != variable), default=-1) for variable, clique in eliminated]

@@ -102,7 +102,7 @@ def read_rows(
     if continuous:
         raise DataError(
             f"column {continuous[0]!r} is continuous; structure search needs categorical columns.\n"
-            f"    Discretize or drop it; if its numbers are levels, pass columns={{{continuous[0]!r}: tb.Categorical()}}."
+            f"    Discretize or drop it; if numbers are levels, pass columns={{{continuous[0]!r}: tb.Categorical()}}."
         )
     with_missing = [name for name in nodes if families[name].present_family is not None]
     table = with_missing_level(table, with_missing, lambda _: True)
