@@ -78,7 +78,7 @@ test-slow: setup ## the tests that take long, and more examples of the laws; it 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
 UNIT = $(addprefix tests/unit/,apps/cli apps/report apps/spam/whole/test_command.py data plotting/whole/test_every_picture.py models/inputs models/whole/test_column_types.py models/whole/test_plain_tables.py models/whole/test_contract.py \
-  models/test_name_hints.py evaluation/metrics/evaluate evaluation/validation/test_cross_validation.py test_install.py test_notebook.py \
+  models/test_name_hints.py evaluation/evaluate evaluation/validation/test_cross_validation.py test_install.py test_notebook.py \
   estimation/test_distribution_fit.py sklearn hmmlearn)
 OTHERS = docs README.md src $(UNIT)
 IN_NEWEST = PYENV_VERSION=$(NEWEST) $(MAKE) PYTHON=python$(NEWEST) VENV=.venv-newest

@@ -166,12 +166,14 @@ class ArrowFiles(Source):
                         n_read += len(table)
                         yield table if table.schema == schema else table.cast(schema)
                     n_to_skip = max(0, n_to_skip - len(batch))
-                return
+                break
             except OSError:
                 if not as_codes:
                     raise
                 readable = list(filter(has_codes, as_codes))
                 as_codes = readable if len(readable) < len(as_codes) else []
+        if wanted and n_read < metadata.num_rows:  # Arrow 18 ends silently where a file was truncated
+            raise OSError(f"it has {n_read} of the {metadata.num_rows} rows that its footer lists")
 
     def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
         """Yield batches of an Arrow IPC file or stream."""
