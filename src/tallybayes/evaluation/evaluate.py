@@ -229,7 +229,7 @@ def _scores(model: RowModel, rows: Rows) -> _Scores:
 def _features(model: RowModel, data: Rows, table: Table, names: list[Any]) -> Rows:
     """Return the data, without the named columns if the model would use all columns as features."""
     extra = [name for name in names if name not in set(model._required_columns)]
-    return data if model._shape.by_name or not extra else without_columns(table, extra)
+    return data if model.input_format_.by_name or not extra else without_columns(table, extra)
 
 
 def _evaluate_regression(

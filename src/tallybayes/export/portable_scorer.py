@@ -243,7 +243,7 @@ def scores_of(model: Classifier) -> PortableScorer:
     pairs = _pairs(model._columns.families, plan) if isinstance(plan, PairScorer) else None
     prior = bounded(plan.log_prior)
     calibration = calibration_of(model)
-    dates = model._shape.dates
+    dates = model.input_format_.dates
     scorer = PortableScorer(
         model.classes_.tolist(), prior, [], [], [], [], calibration, model.unseen, pairs=pairs, dates=dates
     )

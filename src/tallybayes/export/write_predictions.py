@@ -164,7 +164,7 @@ class PredictionTable:
         self.node = () if node is None else (node,)
         if self.source is None:
             rows = open_table(data)
-            fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
+            fitted = getattr(getattr(model, "input_format_", None), "feature_names", None)
             if fitted is not None:  # kept columns are not columns of the model
                 self.data = Table({name: rows.column(name) for name in fitted})
             self.kept = [plain_column(arrow_column(original_column(data, name, rows))) for name in keep]

@@ -128,7 +128,7 @@ class Model(Estimator):
         """The number of columns if rows are plain arrays of floats in which every value is valid; None otherwise."""
 
         def count() -> int | None:
-            input_format = getattr(self, "_shape", None)
+            input_format = getattr(self, "input_format_", None)
             if input_format is None or input_format.by_name or input_format.feature_names is not None:
                 return None
             specs = self._column_specs()
@@ -147,7 +147,7 @@ class Model(Estimator):
         """Whether every row is a single text without a column name."""
         return self._cached(
             "text alone",
-            lambda: len(self._text_readers) == len(self._required_columns) == 1 and not self._shape.by_name,
+            lambda: len(self._text_readers) == len(self._required_columns) == 1 and not self.input_format_.by_name,
         )
 
     def _with_words_of(self, other: Self) -> Self:

@@ -142,5 +142,5 @@ def _pool_classes(model: Model | AutoClassifier) -> NaiveBayes:
         if factor.given
     }
     pooled = NaiveBayes(families).fit_tally(Tally(tally.factors, statistics, domains, tally.schema))
-    pooled._shape = model._shape
+    pooled.input_format_ = model.input_format_
     return pooled

@@ -84,7 +84,7 @@ def counted_rows(model: ClassConditionalModel | BayesianNetwork | HiddenMarkovMo
     assert isinstance(counts, Counts)
     seen = counts.table > 0
     classes = {level: float(counts.table[code]) for code, level in enumerate(class_domain(model).levels) if seen[code]}
-    return CountedRows(_columns(model.tally_, factors, seen), classes, target, model._shape.by_name)
+    return CountedRows(_columns(model.tally_, factors, seen), classes, target, model.input_format_.by_name)
 
 
 def _counted_sequences(model: HiddenMarkovModel) -> CountedRows:

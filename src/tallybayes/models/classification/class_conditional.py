@@ -89,7 +89,7 @@ class ClassConditionalModel(Model):
     class_prior: Any
     unseen: str = "missing"
     tally_: Tally
-    _shape: InputFormat
+    input_format_: InputFormat
     _soft_counts_hint = (
         "Fit it on labeled rows without missing values under a full covariance; or use evidence_lower_bound_ of\n"
         "    tb.Mixture."
@@ -301,7 +301,12 @@ class ClassConditionalModel(Model):
         if self._calibration is not None:  # it can change the order of the classes
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         codes = None
-        if not self._shape.by_name and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self._shape.n_features:
+        if (
+            not self.input_format_.by_name
+            and type(X) is np.ndarray
+            and X.ndim == 2
+            and X.shape[1] == self.input_format_.n_features
+        ):
             codes = self._row_scorer.argmax_array(X)  # without a table, if the kernels read the array directly
         return self.classes_[self._row_scorer.argmax(self._open(X)) if codes is None else codes]
 
@@ -386,7 +391,7 @@ class ClassConditionalModel(Model):
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])
             raise LabelError(f"y is missing in row {row}; expected a class for every row.\n    Or pass y=None.")
-        joint = self.predict_joint_log_proba(table if self._shape.by_name else table.without(self._target))
+        joint = self.predict_joint_log_proba(table if self.input_format_.by_name else table.without(self._target))
         return information_criteria.weighted_sum(joint[np.arange(len(codes)), codes], weight)
 
     def _warn_impossible(self, table: Table, impossible: np.ndarray) -> None:
@@ -922,16 +927,16 @@ class ClassConditionalModel(Model):
 
     def _copy_input_format(self, other: Any) -> Self:
         """Copy the input format and the dropped columns of another model."""
-        self._shape, self._dropped_columns = other._shape, other._dropped_columns
+        self.input_format_, self._dropped_columns = other.input_format_, other._dropped_columns
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
         """Return the input format as JSON."""
-        return self._shape.to_json()
+        return self.input_format_.to_json()
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
         """Set the input format that `_shape_to_json` returned."""
-        self._shape = InputFormat.from_json(state, tally)
+        self.input_format_ = InputFormat.from_json(state, tally)
 
     def _check_loaded(self) -> None:
         """Raise an error if the classes of a loaded model do not have the data type of the file."""

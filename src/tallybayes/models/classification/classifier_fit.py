@@ -123,7 +123,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     model._check_settings()
     model._check_prior(features)
     fresh = clone(model)
-    fresh._shape = InputFormat.of_tally(target[0].columns[0], [name for f in features for name in f.columns])
+    fresh.input_format_ = InputFormat.of_tally(target[0].columns[0], [name for f in features for name in f.columns])
     return model._copy_input_format(fresh)._set_tally(tally)
 
 
@@ -216,7 +216,7 @@ def _fit_initial(
     if getattr(model, "unlabeled", None) == "em" or (is_fit and model.calibration is not None):
         source = None  # these need all rows at once
     rows = X if source is None else first_rows(fresh, source)
-    fresh._shape, table, weight = read_initial_rows(rows, y, sample_weight)
+    fresh.input_format_, table, weight = read_initial_rows(rows, y, sample_weight)
     if table.n_rows == 0:
         raise DataError("X has 0 rows; expected at least 1.")
     factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]
@@ -338,9 +338,9 @@ def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
 
 def with_one_target(model: Any, other: Any) -> tuple[Any, Any]:
     """Return two classifiers with one name of the target: where y had no name, that of the other model."""
-    if other._shape.unnamed:
+    if other.input_format_.unnamed:
         return model, with_target(other, model._target)
-    return (with_target(model, other._target) if model._shape.unnamed else model), other
+    return (with_target(model, other._target) if model.input_format_.unnamed else model), other
 
 
 def with_target(model: Model, name: Name) -> Model:
@@ -348,7 +348,7 @@ def with_target(model: Model, name: Name) -> Model:
     if name == model._target or name in model._required_columns:
         return model
     renamed = copy.copy(model)
-    renamed._shape = model._shape._replace(target=name)
+    renamed.input_format_ = model.input_format_._replace(target=name)
     renamed.tally_ = model.tally_.renamed(model._target, name)
     renamed._cache = {}
     return renamed
@@ -359,21 +359,21 @@ def with_target(model: Model, name: Name) -> Model:
 
 def target(model: Any) -> Name:
     """Return the name of the target column; "class" if y had no name."""
-    return model._shape.target
+    return model.input_format_.target
 
 
 def class_domain(model: Any) -> Domain:
     """Return the domain of the classes; raise AttributeError before the model is fitted."""
     if not hasattr(model, "tally_"):
         raise AttributeError(f"this {type(model).__name__} is not fitted yet")
-    return model.tally_.domains[str(model._shape.target)]
+    return model.tally_.domains[str(model.input_format_.target)]
 
 
 def classes(model: Any) -> np.ndarray:
     """Return the sorted classes, in the data type of the target."""
     if not hasattr(model, "tally_"):
         raise AttributeError(f"this {type(model).__name__} is not fitted yet")
-    return model._cached("classes", lambda: labels_of(model._class_domain.levels, model._shape.y_dtype))
+    return model._cached("classes", lambda: labels_of(model._class_domain.levels, model.input_format_.y_dtype))
 
 
 def feature_names_in(model: Any) -> np.ndarray:
@@ -387,7 +387,7 @@ def n_features_in(model: Any) -> int:
 
 
 def _of_shape(model: Any, name: str) -> Any:
-    value = getattr(getattr(model, "_shape", None), name, None)
+    value = getattr(getattr(model, "input_format_", None), name, None)
     if value is None:
         raise AttributeError(f"this {type(model).__name__} has no {name}: it was not fitted on columns with names")
     return value

@@ -208,9 +208,11 @@ def _make(
         {target: domain},
         schema,
     )
-    model._shape = InputFormat.of_tally(target, names)
-    if not model._shape.by_name:  # one number may stand for a block
-        model._shape = model._shape._replace(n_features=sum(_width(part) for part in tally.statistics[1:]))
+    model.input_format_ = InputFormat.of_tally(target, names)
+    if not model.input_format_.by_name:  # one number may stand for a block
+        model.input_format_ = model.input_format_._replace(
+            n_features=sum(_width(part) for part in tally.statistics[1:])
+        )
     if strength is None:
         return model._set_tally(tally)._set_fixed_parameters(given)
     worth = check_strength(strength)

@@ -71,7 +71,7 @@ class CountedFolds(NamedTuple):
 def open_rows(model: Classifier, X: Rows, y: Labels | None, sample_weight: SampleWeights) -> OpenedRows:
     """Read the rows as `fit` does."""
     fresh = clone(model)
-    fresh._shape, table, weight = read_initial_rows(X, y, sample_weight)
+    fresh.input_format_, table, weight = read_initial_rows(X, y, sample_weight)
     labels = read_labels(table, fresh._target, fresh.missing_label)
     if labels.n_missing and fresh.unlabeled is not None:
         raise NotForgettableError.soft()

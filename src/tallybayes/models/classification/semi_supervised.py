@@ -31,8 +31,8 @@ def count_first(
     """Return the tally of the first rows and, if EM was needed, its summary."""
     labels = _labels(model, table, model.unlabeled == "em")
     weights = check_weight(weight, table.n_rows)
-    if labels.n_missing and model._shape.y_dtype is not None and model._shape.y_dtype.kind == "O":
-        model._shape = model._shape._replace(y_dtype=None)  # the data type is object only because of None
+    if labels.n_missing and model.input_format_.y_dtype is not None and model.input_format_.y_dtype.kind == "O":
+        model.input_format_ = model.input_format_._replace(y_dtype=None)  # the data type is object only because of None
     if weights is not None and not weights.any():
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if labels.n_missing or (weights is not None and not weights.all()):

@@ -124,7 +124,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
     @property
     def classes_(self) -> np.ndarray:
         """The sorted classes, in the data type of the target."""
-        return labels_of(self._class_domain.levels, self._shape.y_dtype)
+        return labels_of(self._class_domain.levels, self.input_format_.y_dtype)
 
     @property
     def target_(self) -> Name:
@@ -552,7 +552,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
             raise DataError.wrong_type("spec", repr(spec), "an EnsembleSpec, the spec_ of another model")
         models = fit_members(spec, table, input_format.target, weights)
         members = [Member(member, model) for member, model in zip(spec.members, models, strict=True)]
-        self._shape = input_format
+        self.input_format_ = input_format
         self.spec_ = spec
         self.members_ = members
         self.leaderboard_ = leaderboard
@@ -602,7 +602,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
         members = []
         for spec, model in self.members_:
             changed = copy.copy(model)
-            getattr(changed, method)(spec.view.apply(table, self._shape.target), self._shape.target, weight)
+            getattr(changed, method)(
+                spec.view.apply(table, self.input_format_.target), self.input_format_.target, weight
+            )
             members.append(Member(spec, changed))
         return self._with_members(members)
 
@@ -663,7 +665,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         """
         check_is_fitted(self, "members_")
         empty = clone(self)
-        empty._shape = self._shape
+        empty.input_format_ = self.input_format_
         empty.spec_ = self.spec_
         empty.leaderboard_ = None
         empty.members_ = [Member(spec, model.without_rows()) for spec, model in self.members_]
@@ -680,8 +682,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
                 "    Fit one with the spec of the other: tb.AutoClassifier(spec=other.spec_)."
             )
         merged = clone(self)
-        shape = other._shape if self._shape.unnamed else self._shape
-        merged._shape = self._shape._replace(target=shape.target)
+        shape = other.input_format_ if self.input_format_.unnamed else self.input_format_
+        merged.input_format_ = self.input_format_._replace(target=shape.target)
         merged.spec_ = self.spec_
         merged.leaderboard_ = None
         pairs = zip(self._members_with_target(shape.target), other._members_with_target(shape.target), strict=True)
@@ -690,7 +692,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
 
     def _members_with_target(self, target: Any) -> list[Member]:
         """Return the members, with another target name if their own is the default one."""
-        target = target if self._shape.unnamed else self._target
+        target = target if self.input_format_.unnamed else self._target
         return [Member(spec, classifier_fit.with_target(model, target)) for spec, model in self.members_]
 
     def __radd__(self, other: object) -> Self:
@@ -800,7 +802,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
             for k, (_, member_arrays) in enumerate(parts)
             for name, array in member_arrays.items()
         }
-        state = {"shape": self._shape.to_json(), "spec": to_json(self.spec_)}
+        state = {"shape": self.input_format_.to_json(), "spec": to_json(self.spec_)}
         return state | {"members": [content for content, _ in parts]}, arrays
 
     def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -820,7 +822,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         if any((m._target, m._class_domain.levels) != (first._target, first._class_domain.levels) for _, m in members):
             raise FileError("the members of the file have different classes; expected the same.")
         shape = state.pop("shape")
-        self._shape = InputFormat.from_json(shape, members[0].model.tally_)
+        self.input_format_ = InputFormat.from_json(shape, members[0].model.tally_)
         check_no_unknown_entries("the shape of the rows", shape)
         self.spec_ = spec
         self.members_ = members

@@ -38,7 +38,7 @@ def check_names(source: Source, **names: Any) -> None:
 
 def names_to_read(model: Any, source: Source) -> list[str]:
     """Return the columns of a source that a model reads, in the model's order."""
-    shape = getattr(model, "_shape", None) or getattr(model, "_design", None)
+    shape = getattr(model, "input_format_", None) or getattr(model, "_design", None)
     fitted = getattr(shape, "feature_names", None)
     if fitted is not None:
         source.check_columns(fitted)

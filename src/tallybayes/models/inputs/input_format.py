@@ -134,7 +134,7 @@ def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Tabl
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
     table = _as_fitted(model, X, table)
-    target = model._shape.target
+    target = model.input_format_.target
     if not is_name(y):
         table = table.with_column(target, check_target(y, table.n_rows))
     elif y not in table.columns:
@@ -166,7 +166,7 @@ def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[n
 
 def open_columns(model: Any, X: Any) -> Table:
     """Return the features of rows in the format of the model."""
-    if isinstance(X, list | tuple) and not X and model._text_readers and not model._shape.by_name:
+    if isinstance(X, list | tuple) and not X and model._text_readers and not model.input_format_.by_name:
         X = np.zeros(0, dtype=str)  # no texts
     X = as_rows(X, model)
     table = _as_fitted(model, X, open_features(X))
@@ -246,13 +246,13 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
         absent = [name for name in absent if not is_presence(name, known) and not table.has(name)]
     if not absent:
         return table
-    dates = [date for date in model._shape.dates if date not in table.columns and isinstance(date, str)]
+    dates = [date for date in model.input_format_.dates if date not in table.columns and isinstance(date, str)]
     if dates and any(date in dates_of(name) for date in dates for name in absent) and not is_rows_of_mappings(X):
         raise DataError.unknown_column(dates, table.columns)
     if is_rows_of_mappings(X):
-        read = {origin for name in names for origin in origins(name)} | {model._shape.target}
+        read = {origin for name in names for origin in origins(name)} | {model.input_format_.target}
         return with_absent_keys(X, table, absent, read | {*dict(getattr(model, "_dropped_columns", ()))})
-    return table if model._shape.by_name else _as_fitted_blocks(table, names, is_text=bool(model._text_readers))
+    return table if model.input_format_.by_name else _as_fitted_blocks(table, names, is_text=bool(model._text_readers))
 
 
 def _as_fitted_blocks(table: Table, names: list[Name], *, is_text: bool) -> Table:
@@ -277,7 +277,7 @@ def _parts_of_dates(model: Any) -> list[Name]:
 
 
 def _check_features(model: Any, X: Any, table: Table) -> None:
-    shape: InputFormat = model._shape
+    shape: InputFormat = model.input_format_
     if shape.by_name:
         return
     columns = {name: table.width(name) for name in table.columns if name != shape.target}

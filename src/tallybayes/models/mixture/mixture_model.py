@@ -262,7 +262,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
             raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
         X = X if open_source(X) is None else open_features(X)  # EM needs all rows in memory
         classifier_fit.fit_initial(self, X, np.full(open_features(X).n_rows, None), sample_weight, initial=initial)
-        self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
+        self.input_format_ = self.input_format_._replace(y_dtype=np.dtype(np.int64))
         return self
 
     def score(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> float:

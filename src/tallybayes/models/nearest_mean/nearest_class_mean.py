@@ -191,7 +191,7 @@ class NearestClassMean(ClassifierMixin, Model):
         return classifier_fit.class_domain(self)
 
     tally_: Tally
-    _shape: InputFormat
+    input_format_: InputFormat
 
     @with_receipt
     def forget(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
@@ -383,16 +383,16 @@ class NearestClassMean(ClassifierMixin, Model):
     _fixed_projection: np.ndarray | None = None  # W before `add_class`, which the tally no longer determines
 
     def _copy_input_format(self, other: Any) -> Self:
-        self._shape = other._shape
+        self.input_format_ = other.input_format_
         self._metric_fit = other._metric_fit
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
         """Return the input format as JSON, for a file."""
-        return self._shape.to_json()
+        return self.input_format_.to_json()
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
-        self._shape = InputFormat.from_json(state, tally)
+        self.input_format_ = InputFormat.from_json(state, tally)
 
     def _check_loaded(self) -> None:
         """Raise an error if the labels do not have the type that the file names."""

@@ -185,7 +185,7 @@ class OneDependenceClassifier(Classifier):
             )
         check_pair_tally(tally, columns, targets[0])
         fresh = copy.copy(self)
-        fresh._shape = InputFormat.of_tally(targets[0], list(families))
+        fresh.input_format_ = InputFormat.of_tally(targets[0], list(families))
         fresh._columns = columns
         return self._copy_input_format(fresh)._set_tally(tally)
 

@@ -34,7 +34,7 @@ def plot_class_means(
     rows_of : a fitted model, optional
         Model whose rows have all columns, if `model` reads a part of them.
     """
-    names, values = _expected_values(model, (rows_of or model)._shape)
+    names, values = _expected_values(model, (rows_of or model).input_format_)
     if len(tuple(shape)) != 2 or math.prod(shape) != len(names):
         raise DataError.wrong_shape("shape", tuple(shape), f"two numbers whose product is {len(names)}, the columns")
     groups = groups_of(model)

@@ -36,7 +36,7 @@ def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomSt
     rng = np.random.default_rng(random_state)
     group = draw_classes(model, n, given, rng)
     columns = model._sample_columns(group, rng)
-    return shaped(model._shape, with_absences(columns), model._frame_library), model.classes_[group]
+    return shaped(model.input_format_, with_absences(columns), model._frame_library), model.classes_[group]
 
 
 def sample_columns(
@@ -94,7 +94,7 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
         else:  # a column of a block
             block, position = name
             columns[block][:, position] = impute_column(columns[block][:, position], prediction, how)
-    return shaped(model._shape, columns, frame_kind(X), as_rows(X, model), predictions)
+    return shaped(model.input_format_, columns, frame_kind(X), as_rows(X, model), predictions)
 
 
 def predict_missing(

@@ -30,5 +30,5 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     check_is_fitted(model, "tally_")
     model._check_estimated(model.class_log_prior_)
     names = model._required_columns
-    shape = model._shape
+    shape = model.input_format_
     return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))

@@ -128,7 +128,7 @@ def test_missing_cells_and_missing_labels_against_brute_force(covariance):
 def expectation_of(model, rows, labels, weight=None):
     """EM as `fit` sets it up, for classes 0, 1, …, each of which has a label."""
     table = open_features(rows)
-    model._shape = InputFormat("class", by_name=False)
+    model.input_format_ = InputFormat("class", by_name=False)
     factors = [Factor("class", (), tb.Categorical()), *model._make_factors(table, "class", None)]
     classes = Domain(range(int(labels.max()) + 1), "class", is_sorted=True)
     return ClassEM(model, table, labels, classes, np.ones(len(classes.levels), dtype=bool), weight, factors)
