@@ -415,7 +415,7 @@ SCORERS = {
     "explanation",
     "linear_form",
 }  # where a form becomes numbers
-SCORERS |= {"portable_scorer", "sql_arithmetic", "onnx_arithmetic"}  # or is written in another language
+SCORERS |= {"portable_scorer", "column_log_probs"}  # or is written in another language
 
 
 def asked(node: ast.AST) -> list[ast.expr]:

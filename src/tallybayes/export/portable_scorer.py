@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -43,6 +44,14 @@ _ALIKE = 1e-12  # relative tolerance for roots of covariances that are equal up 
 
 ColumnForm: TypeAlias = LinearLogForm | NormalForm | StudentTForm | PolyaUrnForm
 ExportedForm: TypeAlias = ColumnForm | LogTableForm | MultivariateNormalForm | MultivariateTForm
+_PARAMETERS: dict[type, tuple[str, ...]] = {  # arrays by class and column
+    LinearLogForm: ("weight", "bias"),
+    NormalForm: ("mean", "precision", "log_norm"),
+    StudentTForm: ("location", "inverse_spread", "power", "log_norm"),
+    PolyaUrnForm: ("start", "at_zero", "slope"),
+    MultivariateNormalForm: ("mean",),
+    MultivariateTForm: ("location",),
+}
 
 
 class Cell(NamedTuple):
@@ -62,10 +71,10 @@ class Lookup(NamedTuple):
     unseen: np.ndarray | None
 
 
-class Term(NamedTuple):
-    """The form of one column, with arrays of shape (classes,): of its cell, or of its missing-value indicator."""
+class Terms(NamedTuple):
+    """The form of some columns or missing-value indicators, with arrays of shape (columns, classes)."""
 
-    cell: Cell
+    cells: tuple[Cell, ...]
     form: ColumnForm
     is_indicator: bool = False
 
@@ -90,11 +99,6 @@ class PatternScore(NamedTuple):
     scale: np.ndarray
     power: np.ndarray
     log_norm: np.ndarray
-
-    def numbers(self, entries: np.ndarray) -> list[float]:
-        """Return some entries of ``inverse``, and all other parameters but the center, in one list."""
-        inverse = self.inverse[tuple(entries.T)]
-        return np.concatenate([inverse, self.shift.ravel(), self.scale, self.power, self.log_norm]).tolist()
 
 
 class RowDensity(NamedTuple):
@@ -142,8 +146,7 @@ class RowDensity(NamedTuple):
         """Return the score of rows with some of the cells observed; with `alike`, one root serves all classes."""
         form = self.form
         columns = self.places[observed]
-        mean = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[:, columns]
-        mean = np.where(self.possible[:, None], mean, 0.0)
+        mean = np.where(self.possible[:, None], _first_parameter(form)[:, columns], 0.0)
         center = mean[self.possible].mean(axis=0)
         k = len(columns)
         whitened, log_det = form.whitened(np.eye(k), columns)
@@ -215,7 +218,7 @@ class PortableScorer(NamedTuple):
     classes: list[Any]
     log_prior: np.ndarray
     lookups: list[Lookup]
-    terms: list[Term]
+    terms: list[Terms]
     totals: list[Total]
     rows: list[RowDensity]
     calibration: CalibrationTable
@@ -230,11 +233,16 @@ class PortableScorer(NamedTuple):
     @property
     def cells(self) -> list[Cell]:
         """All cells that are read, without duplicates."""
-        cells = [lookup.cell for lookup in self.lookups] + [term.cell for term in self.terms]
-        cells += [cell for total in self.totals for cell in total.cells]
-        cells += [cell for rows in self.rows for cell in rows.cells]
-        cells += [] if self.pairs is None else self.pairs.cells
-        return list(dict.fromkeys(cells))
+        groups: list[tuple[Cell, ...]] = [(lookup.cell,) for lookup in self.lookups]
+        for parts in (self.terms, self.totals, self.rows, [] if self.pairs is None else [self.pairs]):
+            groups += [part.cells for part in parts]
+        return list(dict.fromkeys(chain.from_iterable(groups)))
+
+    @property
+    def levels(self) -> dict[Cell, tuple[Any, ...]]:
+        """The levels of the cells that are looked up, or counted in pairs."""
+        levels = {lookup.cell: lookup.levels for lookup in self.lookups}
+        return levels if self.pairs is None else levels | dict(zip(self.pairs.cells, self.pairs.levels, strict=True))
 
 
 def scores_of(model: Classifier) -> PortableScorer:
@@ -251,17 +259,17 @@ def scores_of(model: Classifier) -> PortableScorer:
         return scorer
     columns = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
+    impossible = np.isneginf(plan.log_prior)
     for part, domains in zip(plan.scored, plan.domains, strict=True):
         if not (sources_of(part.factor.columns[0]) and is_presence(part.factor.columns[0], columns)):
-            cells |= _add(scorer, part, domains, np.isneginf(plan.log_prior))
+            cells |= _add(scorer, part, domains, impossible)
     for part in plan.scored:  # indicators use the cells of their columns
         if part.factor.columns[0] not in cells:
-            form = cast("ColumnForm", _form(part))
+            form = _form(part)
             for position, name in enumerate(part.factor.columns):
                 source = next(name for name in sources_of(name) if name in cells)
-                scorer.terms.append(
-                    Term(cells[source], _column(form, position, np.isneginf(plan.log_prior)), is_indicator=True)
-                )
+                terms = Terms((cells[source],), _columns(form, [position], impossible), is_indicator=True)
+                scorer.terms.append(terms)
     return scorer
 
 
@@ -304,26 +312,25 @@ def _add(scores: PortableScorer, part: FactorScorer, domains: list[Domain], impo
     """Add the terms of one factor; return its cells by column."""
     form = _form(part)
     names = part.factor.columns
-    if _width(form) != len(names):
+    width = form.segments.n_columns if isinstance(form, LogTableForm) else _first_parameter(form).shape[-1]
+    if width != len(names):
         raise ExportError(
-            f"the block {names[0]!r} has {_width(form)} columns without names; expected a name for each.\n"
+            f"the block {names[0]!r} has {width} columns without names; expected a name for each.\n"
             "    Fit the model on a data frame, or on columns. Text is not exported."
         )
     cells = [_cell(part, form, name) for name in names]
     positions = [position for position in range(len(names)) if position not in part.constant]
+    varied = tuple(cells[position] for position in positions)
     for position in positions:
         _check_range(form, cells[position], position, ~impossible)
     if isinstance(form, LogTableForm):
-        for cell, table, position in zip(cells, form.segments.split(form.log_p), range(len(names)), strict=True):
-            scores.lookups.append(_lookup(cell, bounded(table.T, impossible), domains, position, scores.unseen))
+        for position, table in enumerate(form.segments.split(form.log_p)):
+            log_p = bounded(table.T, impossible)
+            scores.lookups.append(_lookup(cells[position], log_p, domains, position, scores.unseen))
     elif isinstance(form, MultivariateNormalForm | MultivariateTForm):
-        scores.rows.append(
-            RowDensity(
-                tuple(cells[position] for position in positions), form, np.array(positions, dtype=int), ~impossible
-            )
-        )
-    else:
-        scores.terms.extend(Term(cells[position], _column(form, position, impossible)) for position in positions)
+        scores.rows.append(RowDensity(varied, form, np.array(positions, dtype=int), ~impossible))
+    elif varied:
+        scores.terms.append(Terms(varied, _columns(form, positions, impossible)))
         if isinstance(form, PolyaUrnForm) and form.total is not None:
             scores.totals.append(Total(tuple(cells), np.where(impossible, 1.0, form.total[:, 0])))
     return dict(zip(names, cells, strict=True))
@@ -335,15 +342,13 @@ def _check_range(form: ExportedForm | None, cell: Cell, position: int, possible:
     if isinstance(cell.reading, BinIndex):
         checked["cut point"] = np.asarray(cell.reading.cuts)
     if isinstance(form, NormalForm | StudentTForm):
-        mean, precision = (
-            (form.mean, form.precision) if isinstance(form, NormalForm) else (form.location, form.inverse_spread)
-        )
+        precision = form.precision if isinstance(form, NormalForm) else form.inverse_spread
         with np.errstate(divide="ignore"):
             checked["scale"] = precision[..., min(position, precision.shape[-1] - 1)] ** -0.5
-        checked["mean"] = mean[..., position]
     elif isinstance(form, MultivariateNormalForm | MultivariateTForm):
         checked["scale"] = 1.0 / np.abs(form.whitened(np.ones((1, 1)), np.array([position]))[0][0, :, 0])
-        checked["mean"] = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[..., position]
+    if form is not None and "scale" in checked:
+        checked["mean"] = _first_parameter(form)[..., position]
     for what, values in checked.items():
         numbers = values[possible] if values.shape == possible.shape else np.atleast_1d(values)
         is_invalid = (np.abs(numbers) > LARGEST) | ((numbers < SMALLEST) if what == "scale" else False)
@@ -354,18 +359,9 @@ def _check_range(form: ExportedForm | None, cell: Cell, position: int, possible:
             )
 
 
-def _width(form: ExportedForm) -> int:
-    """Return the number of columns of a form."""
-    match form:
-        case LogTableForm():
-            return form.segments.n_columns
-        case LinearLogForm():
-            return form.weight.shape[-1]
-        case PolyaUrnForm():
-            return form.start.shape[-1]
-        case NormalForm() | MultivariateNormalForm():
-            return form.mean.shape[-1]
-    return int(form.location.shape[-1])
+def _first_parameter(form: ExportedForm) -> np.ndarray:
+    """Return the parameter of a form that has one number for every class and column, or cell of a table."""
+    return np.asarray(getattr(form, _PARAMETERS[type(form)][0]))
 
 
 def _cell(part: FactorScorer, form: ExportedForm, name: Name) -> Cell:
@@ -392,23 +388,18 @@ def _lookup(cell: Cell, table: np.ndarray, domains: Sequence[Domain], position: 
     return Lookup(cell, levels, table[: len(levels)], table[len(levels)] if unseen == "smooth" else None)
 
 
-def _column(form: ColumnForm, position: int, impossible: np.ndarray) -> ColumnForm:
-    """Return the form of one column."""
+def _columns(form: ExportedForm, positions: Sequence[int], impossible: np.ndarray) -> ColumnForm:
+    """Return the form of some columns, with arrays of shape (columns, classes)."""
 
-    def column(array: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+    def by_column(name: str) -> np.ndarray:
+        array = getattr(form, name)
         by_class = np.broadcast_to(array, (len(impossible), array.shape[-1]))
-        return np.where(impossible, otherwise, by_class[:, position if by_class.shape[1] > 1 else 0])
+        columns = by_class[:, positions] if array.shape[-1] > 1 else by_class.repeat(len(positions), axis=1)
+        return np.where(impossible[:, None], float(name == "start"), columns).T
 
-    match form:
-        case LinearLogForm():
-            return LinearLogForm(column(form.weight), column(form.bias), form.support)
-        case NormalForm():
-            return NormalForm(column(form.mean), column(form.precision), column(form.log_norm))
-        case StudentTForm():
-            return StudentTForm(
-                column(form.location), column(form.inverse_spread), column(form.power), column(form.log_norm)
-            )
-    return PolyaUrnForm(column(form.at_zero), column(form.start, 1.0), column(form.slope))
+    kind: Any = type(form)
+    options = {"support": form.support} if isinstance(form, LinearLogForm) else {}
+    return cast("ColumnForm", kind(**{name: by_column(name) for name in _PARAMETERS[kind]}, **options))
 
 
 def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:

@@ -11,9 +11,8 @@ from tallybayes.data.sql.query_source import QUERY, as_rows
 from tallybayes.data.sql.spark import SparkText
 from tallybayes.data.sql.sql_names import truncated
 from tallybayes.errors import DataError, ExportError
-from tallybayes.export.portable_scorer import PortableScorer, Tree
-from tallybayes.export.sql_one_dependence import SelectPairs, SelectTree
-from tallybayes.export.sql_select import Select
+from tallybayes.export.portable_scorer import PortableScorer
+from tallybayes.export.sql_query import SqlQuery
 
 DIALECTS: dict[str, type[Dialect]] = {
     "duckdb": DuckDB,
@@ -56,5 +55,4 @@ def write_sql(scores: PortableScorer, dialect: Dialect, table: object, keep: Seq
                 f"the columns {previous!r} and {name!r} begin with the same {dialect.most_bytes} bytes, after which "
                 "the database truncates names.\n    Rename the columns and fit the model again."
             )
-    kind = Select if scores.pairs is None else SelectTree if isinstance(scores.pairs, Tree) else SelectPairs
-    return kind(scores, dialect).text(source_of(dialect, table), keep, proba)
+    return SqlQuery(scores, dialect).text(source_of(dialect, table), keep, proba)

@@ -1,0 +1,185 @@
+"""Arrays of unevaluated values for every row, which a query or a graph computes elsewhere."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tallybayes.export.portable_scorer import Cell, Lookup, Parents, Tree
+
+MISSING = np.nan  # NULL in SQL, NaN in ONNX
+JOINED = 40  # lookups per step: SQLite joins at most 64 tables
+_POWER = 1e4  # power from which the rounding error of log(1 + u) is visible
+
+
+class Array:
+    """An array of values for every row; operators and methods return further arrays.
+
+    Axes are those of one row, and are counted from the last. Operands may be NumPy arrays of constants, which are
+    broadcast. Arithmetic with a missing value gives a missing value, and a comparison with one does not hold.
+    """
+
+    __array_ufunc__ = None  # constant - array is computed by Array.__rsub__
+
+    def __init__(self, engine: Engine, value: Any) -> None:
+        self.engine = engine
+        self.value = value  # as the engine represents it
+
+    def __add__(self, other: Operand) -> Array:
+        return self.engine.apply("Add", self, other)
+
+    def __radd__(self, other: Operand) -> Array:
+        return self.engine.apply("Add", other, self)
+
+    def __sub__(self, other: Operand) -> Array:
+        return self.engine.apply("Sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Array:
+        return self.engine.apply("Sub", other, self)
+
+    def __mul__(self, other: Operand) -> Array:
+        return self.engine.apply("Mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Array:
+        return self.engine.apply("Mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Array:
+        return self.engine.apply("Div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Array:
+        return self.engine.apply("Div", other, self)
+
+    def __rmatmul__(self, other: Operand) -> Array:
+        return self.engine.apply("MatMul", other, self)
+
+    def __matmul__(self, other: Operand) -> Array:
+        return self.engine.apply("MatMul", self, other)
+
+    def __lt__(self, other: Operand) -> Array:
+        return self.engine.apply("Less", self, other)
+
+    def __gt__(self, other: Operand) -> Array:
+        return self.engine.apply("Greater", self, other)
+
+    def __ge__(self, other: Operand) -> Array:
+        return self.engine.apply("GreaterOrEqual", self, other)
+
+    def __and__(self, other: Array) -> Array:
+        return self.engine.apply("And", self, other)
+
+    def __or__(self, other: Array) -> Array:
+        return self.engine.apply("Or", self, other)
+
+    def __invert__(self) -> Array:
+        return self.engine.apply("Not", self)
+
+    def equals(self, other: Operand) -> Array:
+        """Return where the elements are equal to others."""
+        return self.engine.apply("Equal", self, other)
+
+    def is_missing(self) -> Array:
+        """Return where the elements are missing."""
+        return self.engine.apply("IsNaN", self)
+
+    def abs(self) -> Array:
+        """Return the absolute values."""
+        return self.engine.apply("Abs", self)
+
+    def floor(self) -> Array:
+        """Return the largest integers that are not larger."""
+        return self.engine.apply("Floor", self)
+
+    def log(self) -> Array:
+        """Return the natural logarithms."""
+        return self.engine.apply("Log", self)
+
+    def exp(self) -> Array:
+        """Return the exponentials."""
+        return self.engine.apply("Exp", self)
+
+    def log1p(self, power: float = np.inf) -> Array:
+        """Return log(1 + u); accurate for small u if it is multiplied by a large power (Kahan)."""
+        increased = self + 1.0
+        if power < _POWER:
+            return increased.log()
+        corrected = increased.log() * (self / (increased - 1.0))
+        return self.engine.where(increased.equals(1.0), self, corrected)
+
+    def expand(self, *axes: int) -> Array:
+        """Return the array with more axes, at these positions of the result."""
+        return self.engine.apply("Unsqueeze", self, axes)
+
+    def squeeze(self) -> Array:
+        """Return the array without its last axis, of length 1."""
+        return self.engine.apply("Squeeze", self, [-1])
+
+    def sum(self, axis: int = -1, *, keep: bool = False) -> Array:
+        """Return the sums over an axis."""
+        return self.engine.apply("ReduceSum", self, [axis], keepdims=int(keep))
+
+    def max(self) -> Array:
+        """Return the maximum over the last axis, which is kept."""
+        return self.engine.apply("ReduceMax", self, axes=[-1], keepdims=1)
+
+    def pick(self, positions: Sequence[int]) -> Array:
+        """Return the elements at some positions of the last axis."""
+        return self.engine.apply("Gather", self, positions, axis=-1)
+
+
+Operand: TypeAlias = "Array | npt.ArrayLike"
+
+
+class Engine(ABC):
+    """A language in which arrays are computed. Operators have the names of ONNX."""
+
+    @abstractmethod
+    def apply(self, operator: str, *operands: Operand, **attributes: Any) -> Array:
+        """Return the result of an operator."""
+
+    def where(self, condition: Operand, then: Operand, otherwise: Operand) -> Array:
+        """Return `then` where the condition holds, else `otherwise`."""
+        return self.apply("Where", condition, then, otherwise)
+
+    def total(self, arrays: Sequence[Array]) -> Array:
+        """Return the sum of several arrays."""
+        return self.apply("Sum", *arrays) if len(arrays) > 1 else arrays[0]
+
+
+class RowEngine(Engine):
+    """An engine with the rows of a table."""
+
+    @abstractmethod
+    def numbers(self, cells: Sequence[Cell]) -> Array:
+        """Return numeric columns as they are: (columns,)."""
+
+    @abstractmethod
+    def look_up(self, lookup: Lookup, number: Array | None) -> tuple[Array, Array]:
+        """Return the row of a table of levels, missing for other levels, (classes,), and whether the cell is missing.
+
+        Parameters
+        ----------
+        lookup : Lookup
+        number : Array of shape (1,), optional
+            The number that is the level; default the category in the column.
+        """
+
+    @abstractmethod
+    def rows_at(self, codes: Sequence[int], tables: Sequence[np.ndarray], key: Array) -> list[Array]:
+        """Return one row of each of some tables, by the code of the row."""
+
+    @abstractmethod
+    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
+        """Return the log probabilities by class of a model of pairs of columns."""
+
+    @abstractmethod
+    def step(self, name: str, **arrays: Operand) -> list[Any]:
+        """Return the same arrays, computed here: a step of a query, so that their expressions are not repeated.
+
+        The keywords are the names of their columns, each of which is followed by the index of the element.
+        """

@@ -1,0 +1,253 @@
+"""Class probabilities of a classifier as operations on arrays, which SQL and ONNX have in common."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tallybayes.export.arrays import JOINED, MISSING, Array, RowEngine
+from tallybayes.export.column_log_probs import column_log_prob, log_rising
+from tallybayes.export.portable_scorer import (
+    IMPOSSIBLE,
+    LARGEST,
+    SMALLEST,
+    Cell,
+    Lookup,
+    PortableScorer,
+    RowDensity,
+    Terms,
+)
+from tallybayes.families._shared.sql_aggregates import (
+    BinIndex,
+    Const,
+    Expression,
+    IfPresent,
+    Log,
+    Minus,
+    Product,
+    SqlColumn,
+)
+
+SMALLEST_EXPONENT = -700.0  # exponentials of much smaller numbers underflow, an error in PostgreSQL
+
+
+class ClassProbabilities(NamedTuple):
+    """The probabilities by class, and the numbers by which classes are ranked: at most 0, or probabilities."""
+
+    probability: Array
+    ranked: Array
+
+
+def class_probabilities(scores: PortableScorer, engine: RowEngine, most: int) -> ClassProbabilities:
+    """Return the class probabilities of every row; missing where a row has no result, as in memory.
+
+    Parameters
+    ----------
+    scores : PortableScorer
+    engine : RowEngine
+    most : int
+        The size of a table of all patterns of missing cells; if it is larger, only complete rows have a result.
+    """
+    return _normalized(scores, engine, _RowScore(scores, engine, most).total())
+
+
+class _RowScore:
+    """The score of a row, log p(class, row), as the sum of its terms."""
+
+    def __init__(self, scores: PortableScorer, engine: RowEngine, most: int) -> None:
+        self.scores = scores
+        self.engine = engine
+        self.most = most
+        self.terms: list[Array] = []  # of shape (classes,)
+        self.penalties: list[Array] = []  # missing where a row has no result, else 0: (1,)
+        self.raw: dict[Cell, Array] = {}  # numbers as they are: (1,)
+        self.numbers: dict[Cell, tuple[Array, int]] = {}  # transformed numbers of cells of one kind, and the position
+        self.indicators: dict[Cell, Array] = {}  # missing-value indicators of categorical cells: (1,)
+
+    def total(self) -> Array:
+        """Return the score: (classes,)."""
+        scores = self.scores
+        self._read_numbers()
+        lookups = [lookup for lookup in scores.lookups if lookup.levels]
+        for start in range(0, len(lookups), JOINED):
+            self._look_up(lookups[start : start + JOINED], str(start // JOINED))
+        for number, rows in enumerate(scores.rows):
+            if rows.cells:
+                self._add_density(rows, str(number))
+        for terms in scores.terms:
+            self._add_terms(terms)
+        for number, total in enumerate(scores.totals):
+            (n,) = self.engine.step(f"sum_{number}", n=self._columns(total.cells).sum(keep=True))
+            self.terms.append(0.0 - log_rising(n, total.start))
+        if scores.pairs is not None:
+            numbers = {cell: self._columns((cell,)) for cell in scores.pairs.cells if cell.reading is not None}
+            self.terms.append(self.engine.pair_scores(scores.pairs, numbers))
+        if self.penalties:
+            self.terms += self.engine.step("requirements", required=self.engine.total(self.penalties))
+        return self.engine.total(self.terms) + scores.log_prior
+
+    # ---- Cells -----------------------------------------------------------------------------------------------------
+
+    def _read_numbers(self) -> None:
+        """Transform numbers; invalid ones are missing, and some of them leave a row without result."""
+        groups: dict[tuple[Expression, str | None], list[Cell]] = {}
+        for cell in self.scores.cells:
+            if cell.reading is not None:
+                groups.setdefault((cell.reading, cell.support), []).append(cell)
+        raw = [self.engine.numbers(cells) for cells in groups.values()]
+        read = [self._read(numbers, *kind) for numbers, kind in zip(raw, groups, strict=True)]
+        read = self.engine.step("read", **{f"x{k}_": x for k, x in enumerate(read)})
+        for x, numbers, ((_, support), cells) in zip(read, raw, groups.items(), strict=True):
+            has_no_result = numbers.abs() > 1e308
+            if support == "nonnegative":  # no cell of a bag of words is missing
+                has_no_result = has_no_result | x.is_missing()
+            elif self.scores.unseen == "error":
+                has_no_result = has_no_result | (x.is_missing() & ~numbers.is_missing())
+            self.penalties.append(self.engine.where(has_no_result, MISSING, 0.0).sum(keep=True))
+            for position, cell in enumerate(cells):
+                self.numbers[cell] = x, position
+                self.raw[cell] = numbers.pick([position])
+
+    def _read(self, numbers: Array, reading: Expression, support: str | None) -> Array:
+        """Return transformed numbers; invalid ones are missing."""
+        where = self.engine.where
+        x = _evaluate(reading, numbers)
+        if reading == SqlColumn(0):
+            x = where(x.abs() < SMALLEST, 0.0, x)
+            x = where(numbers > LARGEST, LARGEST, where(numbers < -LARGEST, -LARGEST, x))
+        if support == "binary":
+            return where(numbers.equals(0.0) | numbers.equals(1.0), x, MISSING)
+        if support == "count":
+            return where((numbers >= 0.0) & numbers.equals(numbers.floor()), x, MISSING)
+        return x if support is None else where(numbers >= 0.0, x, MISSING)
+
+    def _columns(self, cells: tuple[Cell, ...]) -> Array:
+        """Return transformed numbers of one kind: (columns,)."""
+        x, _ = self.numbers[cells[0]]
+        return x.pick([self.numbers[cell][1] for cell in cells])
+
+    # ---- Terms -----------------------------------------------------------------------------------------------------
+
+    def _look_up(self, lookups: list[Lookup], stage: str) -> None:
+        """Add log probabilities of levels; missing cells, and unseen levels without log probability, add 0."""
+        where = self.engine.where
+        parts = []
+        penalties = []
+        indicators = {}
+        has_indicator = {terms.cells[0] for terms in self.scores.terms if terms.is_indicator}
+        for lookup in lookups:
+            cell = lookup.cell
+            log_p, is_missing = self.engine.look_up(lookup, None if cell.reading is None else self._columns((cell,)))
+            is_unseen = log_p.pick([0]).is_missing() & ~is_missing
+            part = where(log_p.is_missing(), 0.0, log_p)
+            parts.append(part if lookup.unseen is None else where(is_unseen, lookup.unseen, part))
+            if self.scores.unseen == "error":
+                penalties.append(where(is_unseen, MISSING, 0.0))
+            if cell.reading is None and cell in has_indicator:
+                present = where(is_unseen, MISSING, 1.0) if self.scores.unseen == "missing" else 1.0
+                indicators[cell] = where(is_missing, 0.0, present)
+        computed = {f"g{stage}_": self.engine.total(parts)}
+        computed |= {f"r{stage}_{number}_": penalty for number, penalty in enumerate(penalties)}
+        computed |= {f"t{stage}_{number}_": indicator for number, indicator in enumerate(indicators.values())}
+        part, *arrays = self.engine.step(f"lookups_{stage}", **computed)
+        self.terms.append(part)
+        self.penalties += arrays[: len(penalties)]
+        self.indicators |= dict(zip(indicators, arrays[len(penalties) :], strict=True))
+
+    def _add_terms(self, terms: Terms) -> None:
+        """Add the log probabilities of columns; missing cells add 0."""
+        x = self._indicator(terms.cells[0]) if terms.is_indicator else self._columns(terms.cells)
+        x = x.expand(-1)
+        log_prob = column_log_prob(x, terms.form)
+        self.terms.append(self.engine.where(x.is_missing(), 0.0, log_prob).sum(-2))
+
+    def _indicator(self, cell: Cell) -> Array:
+        """Return a missing-value indicator; it is missing if the cell is invalid or unseen."""
+        where = self.engine.where
+        if cell in self.indicators:
+            return self.indicators[cell]
+        return where(self.raw[cell].is_missing(), 0.0, where(self._columns((cell,)).is_missing(), MISSING, 1.0))
+
+    def _add_density(self, rows: RowDensity, number: str) -> None:
+        """Add the log densities of several columns, with the parameters of each row's pattern of missing cells."""
+        x = self._columns(rows.cells)
+        codes, patterns = rows.patterns(self.most)
+        center, *tables = (np.stack(values) for values in zip(*patterns, strict=True))
+        deviation = x - center[-1]
+        if len(codes) == 1:  # without the cells of incomplete rows
+            inverse, *others = (table[0] for table in tables)
+        else:
+            bits = 1 << np.arange(len(rows.cells))
+            key = self.engine.where(x.is_missing(), 0, bits).sum()
+            inverse, *others = self.engine.rows_at(codes, tables, key)
+            deviation = self.engine.where(x.is_missing(), 0.0, deviation)
+        whitened = (inverse @ deviation.expand(-1, -3)).squeeze()
+        names = (f"{letter}{number}_" for letter in "yhspc")
+        computed = dict(zip(names, (whitened, *others), strict=True))
+        whitened, shift, scale, power, log_norm = self.engine.step(f"whitened_{number}", **computed)
+        distance = whitened - shift
+        length = scale * (distance * distance).sum()
+        (length,) = self.engine.step(f"lengths_{number}", **{f"q{number}_": length})
+        log_ratio = length.log1p(patterns[-1].power.max()) if rows.bent else length
+        self.terms.append(log_norm - power * log_ratio)
+
+
+def _evaluate(expression: Expression, x: Array) -> Array:
+    """Return the value of the expression by which a family reads a number."""
+    where = x.engine.where
+    match expression:
+        case Const(value):
+            return x * 0.0 + value
+        case Product(first, second):
+            return _evaluate(first, x) * _evaluate(second, x)
+        case Minus(first, second):
+            return _evaluate(first, x) - _evaluate(second, x)
+        case Log(of):
+            number = _evaluate(of, x)
+            return where(number > 0.0, number, MISSING).log()
+        case IfPresent(there, then):
+            return where(_evaluate(there, x).is_missing(), MISSING, _evaluate(then, x))
+        case BinIndex(of, cuts):
+            number = _evaluate(of, x)
+            reached = where(number.expand(-1) >= np.array(cuts), 1.0, 0.0).sum()
+            return where(number.is_missing(), MISSING, reached)
+    return x
+
+
+def _normalized(scores: PortableScorer, engine: RowEngine, score: Array) -> ClassProbabilities:
+    """Return normalized probabilities from scores; rows impossible in all classes get the class prior."""
+    where = engine.where
+    calibration = scores.calibration
+    (score,) = engine.step("scored", s=score)
+    (best,) = engine.step("best", best=score.max())
+    prior = scores.log_prior - scores.log_prior.max()
+    difference = where(best < IMPOSSIBLE / 1e5, prior, score - best) * calibration.sharpness
+    (difference,) = engine.step("differences", d=difference)
+    (weight,) = engine.step("weights", e=where(difference < SMALLEST_EXPONENT, 0.0, difference.exp()))
+    if calibration.steps:
+        n_classes = len(calibration.steps)
+        rest = (weight.expand(-2) * (1.0 - np.eye(n_classes))).sum()
+        odds = where(rest.equals(0.0), -SMALLEST_EXPONENT, difference - rest.log())
+        (odds,) = engine.step("odds", o=odds)
+        (weight,) = engine.step("calibrated", f=_interpolated(odds, calibration.steps))
+    probability = weight / engine.step("sum", total=weight.sum(keep=True))[0]
+    if calibration.contamination:
+        probability = probability * (1 - calibration.contamination) + calibration.contamination * calibration.base_rates
+    (probability,) = engine.step("probabilities", p=probability)
+    return ClassProbabilities(probability, probability if calibration.reorders else difference)
+
+
+def _interpolated(odds: Array, steps: tuple[tuple[np.ndarray, np.ndarray], ...]) -> Array:
+    """Return piecewise linear functions of the elements of `odds`, one for each."""
+    widest = max(len(at) for at, _ in steps)
+    at, value = (
+        np.stack([np.pad(part, (0, widest - len(part)), "edge") for part in parts])
+        for parts in zip(*steps, strict=True)
+    )
+    width = np.diff(at)
+    slope = np.diff(value) / np.where(width > 0, width, 1.0)
+    excess = odds.expand(-1) - at[:, :-1]  # (classes, lines)
+    where = odds.engine.where
+    excess = where(excess > width, width, where(excess < 0.0, 0.0, excess))
+    return (excess * slope).sum() + value[:, 0]

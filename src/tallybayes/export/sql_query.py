@@ -1,0 +1,155 @@
+"""The SQL query of a classifier, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.data.sql.dialects import Dialect
+from tallybayes.export.arrays import Array, Operand, RowEngine
+from tallybayes.export.class_probabilities import class_probabilities
+from tallybayes.export.output_names import free_names
+from tallybayes.export.portable_scorer import Cell, Lookup, Parents, PortableScorer, Tree
+from tallybayes.export.sql_arrays import SqlArrays
+
+_PATTERNS = 100_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
+
+
+class SqlQuery(SqlArrays, RowEngine):
+    """The steps of the query of a classifier, each a WITH query over the previous one."""
+
+    def __init__(self, scores: PortableScorer, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        self.scores = scores
+        self.number_of: dict[Cell, int] = {cell: number for number, cell in enumerate(scores.cells)}
+        self.weights = [f"w{k}" for k in range(len(scores.classes))]
+        self.steps: list[tuple[str, str]] = []
+        self.tables: list[tuple[str, str]] = []
+        self.joins: list[str] = []  # of the next step
+
+    def text(self, source: str, keep: Sequence[str], proba: bool) -> str:
+        """Return the whole query."""
+        dialect = self.dialect
+        scores = self.scores
+        self._read(source, keep)
+        probability, ranked = class_probabilities(scores, self, _PATTERNS)
+        largest = "0e0"
+        if scores.calibration.reorders:
+            largest = self.step("largest", top=ranked.max())[0].value[0]
+        labels = [dialect.value(label) for label in scores.classes]
+        if isinstance(scores.classes[0], float):
+            labels = [dialect.cast(label) for label in labels]
+        cases = " ".join(
+            f"WHEN {rank} = {largest} THEN {label}" for rank, label in zip(ranked.value, labels, strict=True)
+        )
+        output_names = ["prediction", *(f"p({label})" for label in (scores.classes if proba else ()))]
+        names = [*keep, *free_names(output_names, keep, dialect.most_bytes)]
+        values = [*(f"k{number}" for number in range(len(keep))), f"CASE {cases} END"]
+        values += probability.value[: len(output_names) - 1].tolist()
+        columns = ",\n  ".join(f"{value} AS {dialect.quote(name)}" for value, name in zip(values, names, strict=True))
+        steps = [f"{name} AS (\n  {text}\n)" for name, text in self.tables]
+        steps += [f"{name} AS {dialect.materialized}(\n  {text}\n)" for name, text in self.steps]
+        return "WITH " + ",\n".join(steps) + f"\nSELECT\n  {columns}\nFROM {self.steps[-1][0]}\n"
+
+    def _read(self, source: str, keep: Sequence[str]) -> None:
+        """Add the first step: the columns to keep, categories and numbers, under internal names. NaN is missing."""
+        dialect = self.dialect
+        columns = [f"{dialect.quote(name)} AS k{number}" for number, name in enumerate(keep)]
+        levels = self.scores.levels
+        for cell, number in self.number_of.items():
+            date = self.scores.date_of(cell.column)
+            name = dialect.quote(cell.column) if date is None else dialect.part_of_date(str(cell.column), date)
+            kind = type(next(iter(levels.get(cell, ())), None))
+            if cell.reading is not None:
+                name = dialect.bool_as_number(name) if cell.support == "binary" else dialect.number(name)
+            elif kind is str:
+                name = f"CAST({name} AS {dialect.label})"
+            elif kind is int:
+                name = f"CASE WHEN {dialect.number(name)} IS NOT NULL THEN {name} END"
+            columns.append(f"{name} AS {'l' if cell.reading is None else 'v'}{number}")
+        self.steps.append(("tally_cells", f"SELECT {', '.join(columns) or '1 AS l0'}\n  FROM {source}"))
+
+    def numbers(self, cells: Sequence[Cell]) -> Array:
+        """Return numeric columns as they are."""
+        return self.array([f"v{self.number_of[cell]}" for cell in cells])
+
+    def step(self, name: str, **arrays: Operand) -> list[Any]:
+        """Add a step that computes arrays; its columns are added to those of the previous step."""
+        columns = []
+        computed = []
+        for prefix, array in arrays.items():
+            values = np.array(array.value if isinstance(array, Array) else array, dtype=object)
+            for position, value in enumerate(values.flat):
+                if isinstance(value, str):
+                    values.flat[position] = f"{prefix}{position}"
+                    columns.append(f"{value} AS {prefix}{position}")
+            computed.append(Array(self, values))
+        if columns:
+            self.add_step(name, columns)
+        return computed
+
+    def add_step(self, name: str, columns: Sequence[str]) -> None:
+        """Add a step with further columns, and with the joins of tables."""
+        before = f"{self.steps[-1][0]} AS a{''.join(self.joins)}"
+        self.joins = []
+        self.steps.append((f"tally_{name}", f"SELECT a.*, {', '.join(columns)}\n  FROM {before}"))
+
+    def add_table(
+        self, name: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[Any]]], whole: int = 0
+    ) -> None:
+        """Add a table of numbers by key; the first `whole` columns are integers."""
+        lines: list[str] = []
+        for key, numbers in rows:
+            written = [self.literal(float(value)) for value in numbers[whole:]]
+            if not lines:  # the first row determines the types
+                written = [self.dialect.cast(value) for value in written]
+            lines.append(f"({', '.join([key, *map(str, numbers[:whole]), *written])})")
+        listed = ",\n    ".join(lines)
+        self.tables.append((f"{name}(level, {', '.join(columns)})", f"VALUES\n    {listed}"))
+
+    def join_table(self, table: str, alias: str, key: str) -> None:
+        """Join a table to the next step."""
+        self.joins.append(f"\n  LEFT JOIN {table} AS {alias} ON {alias}.level = {key}")
+
+    def level_of(self, cell: Cell, number: Array | None) -> str:
+        """Return the expression of the level of a cell; text is compared with case."""
+        if number is not None:
+            return str(number.value[0])
+        return f"l{self.number_of[cell]}{' COLLATE BINARY' if self.dialect.greatest == 'MAX' else ''}"
+
+    def look_up(self, lookup: Lookup, number: Array | None) -> tuple[Array, Array]:
+        """Join a table of levels; of its row, the columns of the next step can be computed."""
+        position = self.number_of[lookup.cell]
+        rows = zip(map(self.dialect.value, lookup.levels), lookup.table.tolist(), strict=True)
+        self.add_table(f"tally_levels_{position}", self.weights, rows)
+        self.join_table(f"tally_levels_{position}", f"b{position}", self.level_of(lookup.cell, number))
+        value = self.array([f"l{position}"]) if number is None else number
+        is_missing = value.is_missing()
+        if lookup.unseen is not None and number is None and type(lookup.levels[0]) is int:  # fractions are missing
+            whole = self.array([self.dialect.number(f"l{position}")])
+            is_missing = is_missing | ~whole.equals(whole.floor())
+        return self.array([f"b{position}.{weight}" for weight in self.weights]), is_missing
+
+    def rows_at(self, codes: Sequence[int], tables: Sequence[np.ndarray], key: Array) -> list[Array]:
+        """Join a table of the elements that differ between its rows."""
+        number = len(self.tables)
+        differ = [np.flatnonzero(np.ptp(table.reshape(len(codes), -1), axis=0)) for table in tables]
+        names = [f"e{k}_{element}" for k, elements in enumerate(differ) for element in elements]
+        rows = np.hstack([table.reshape(len(codes), -1)[:, own] for table, own in zip(tables, differ, strict=True)])
+        self.add_table(f"tally_rows_{number}", names, zip(map(str, codes), rows.tolist(), strict=True))
+        self.join_table(f"tally_rows_{number}", f"b{number}", str(key.value))
+        arrays = []
+        for k, (table, elements) in enumerate(zip(tables, differ, strict=True)):
+            values = table[0].astype(object)
+            values.flat[elements] = [f"b{number}.e{k}_{element}" for element in elements]
+            arrays.append(Array(self, values))
+        return arrays
+
+    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
+        """Return the log probabilities by class of a model of pairs of columns."""
+        from tallybayes.export.sql_one_dependence import ParentsQuery, TreeQuery
+
+        part = TreeQuery(self, pairs) if isinstance(pairs, Tree) else ParentsQuery(self, pairs)
+        return part.scores(numbers)
