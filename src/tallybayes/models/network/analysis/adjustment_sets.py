@@ -208,8 +208,8 @@ def _minimum_cut(weights: Sequence[int], edges: Sequence[tuple[int, int]], sourc
     from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
     n = len(weights)
-    start = np.array([*range(n), *(n + a for a, _ in edges)])
-    end = np.array([*range(n, 2 * n), *(b for _, b in edges)])
+    start = np.array([*range(n), *(n + a for a, _ in edges)], dtype=np.int32)  # SciPy 1.13 needs 32-bit indices
+    end = np.array([*range(n, 2 * n), *(b for _, b in edges)], dtype=np.int32)
     capacities = np.array([*weights, *[_INFINITE] * len(edges)], dtype=np.int32)
     network = csr_array((capacities, (start, end)), shape=(2 * n, 2 * n))
     if sink in breadth_first_order(network == _INFINITE, n + source, return_predecessors=False):
