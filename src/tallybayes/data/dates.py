@@ -173,8 +173,6 @@ def _as_datetime(cell: object, row: int, name: Name, *, whole_days: bool) -> dat
 
 def _all_parts(table: Table, keep: Collection[Name]) -> dict[Name, list[Name]]:
     """Return the names of all parts of every date column except those in `keep`."""
-    if table.matrix is not None:
-        return {}
     dates = [name for name in table.columns if name not in keep and table.kind(name) == "date"]
     return {name: [part_name(name, part) for part in parts_of_type(table.type_name(name))] for name in dates}
 
@@ -201,6 +199,8 @@ def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep
     keep : iterable of names, optional
         Columns that stay as they are.
     """
+    if wanted is None and table.matrix is not None:  # an array of numbers
+        return table
     parts = _all_parts(table, set(keep)) if wanted is None else _requested_parts(table, wanted)
     if not parts:
         return table

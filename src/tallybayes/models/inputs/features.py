@@ -183,7 +183,12 @@ def feature_names(X: Any, table: Table) -> np.ndarray | None:
 
 
 def check_target(y: Any, n_rows: int) -> Any:
-    """Return one label for every row, none missing; the same object if it is valid."""
+    """Return the column of the target, with one label for every row; the same object if it is valid."""
+    return read_target(y, n_rows)[1]
+
+
+def read_target(y: Any, n_rows: int) -> tuple[Any, Any]:
+    """Return the target as given, without a frame around it, and as a column with one label for every row."""
     if y is None:
         raise DataError(
             "this classifier requires y to be passed, but the target y is None.\n"
@@ -209,7 +214,7 @@ def check_target(y: Any, n_rows: int) -> Any:
             )
     if len(column) != n_rows:
         raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
-    return column
+    return y, column
 
 
 def only_column(y: Any) -> Any:

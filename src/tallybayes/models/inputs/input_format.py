@@ -26,8 +26,8 @@ from tallybayes.models.inputs.features import (
     feature_names,
     is_name,
     is_rows_of_mappings,
-    only_column,
     open_features,
+    read_target,
     target_dtype,
     target_name,
     with_absent_keys,
@@ -97,31 +97,37 @@ def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, 
     """Return the format of the first rows, X and y as one table, and the weights."""
     X = as_rows(X)
     table, weight = with_weight(open_features(X), sample_weight)
-    features = [name for name in table.columns if not is_name(y) or name != y]
-    n_features = len(features) if table.matrix is not None else sum(map(table.width, features))
-    named = _has_names(X, y) and n_features == len(features) and all(isinstance(name, str) for name in features)
-    columns = tuple(map(str, features)) if named else None
-    if is_name(y):
-        parts = with_parts_of_dates(table, keep=[y])
-        dtype = target_dtype(table.column(y))
-        dates = dates_among(table, parts)
-        return InputFormat(y, True, dtype, None, n_features, dates, columns), parts, weight
-    y = only_column(y)
-    column = check_target(y, table.n_rows)
-    target = target_name(y, "class", table)
+    target = y if is_name(y) else None
+    parts = with_parts_of_dates(table, keep=() if target is None else (target,))
+    dates = () if parts is table else dates_among(table, parts)
+    n_features, columns = _describe_features(X, table, target)
+    if target is not None:
+        dtype = target_dtype(table.column(target))
+        return InputFormat(target, True, dtype, None, n_features, dates, columns), parts, weight
+    y, column = read_target(y, table.n_rows)
     typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
     dtype = target_dtype(column) if typed else None  # a list has no data type
-    parts = with_parts_of_dates(table)
-    shape = InputFormat(target, False, dtype, feature_names(X, table), n_features, dates_among(table, parts), columns)
-    return shape, parts.with_column(target, column), weight
+    names = feature_names(X, table) if hasattr(X, "columns") else None
+    target = target_name(y, "class", table)
+    input_format = InputFormat(target, False, dtype, names, n_features, dates, columns)
+    return input_format, parts.with_column(target, column), weight
 
 
-def _has_names(X: Any, y: Any) -> bool:
-    """Return whether the columns of X have names: those of a frame, a mapping, a list of mappings, or a source."""
-    if is_name(y) or isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
-        return is_name(y)
-    named = isinstance(X, Mapping | Table) or is_rows_of_mappings(X) or hasattr(X, "columns")
-    return named or open_source(X) is not None
+def _describe_features(X: Any, table: Table, target: Name | None) -> tuple[int, tuple[str, ...] | None]:
+    """Return the number of features, and their names if X is a frame, a mapping, a list of mappings, or a source."""
+    if target is None and table.matrix is not None:
+        return table.matrix.shape[1], None
+    features = [name for name in table.columns if target is None or name != target]
+    n_features = len(features) if table.matrix is not None else sum(map(table.width, features))
+    if target is not None:
+        is_named = True
+    elif isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        is_named = False
+    else:
+        is_named = isinstance(X, Mapping | Table) or is_rows_of_mappings(X) or hasattr(X, "columns")
+        is_named = is_named or open_source(X) is not None
+    is_named = is_named and n_features == len(features) and all(isinstance(name, str) for name in features)
+    return n_features, tuple(map(str, features)) if is_named else None
 
 
 def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
