@@ -21,7 +21,6 @@ from tallybayes.families._shared.blocks import Block, Codes, Dense, SparseRows, 
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
-from tallybayes.families.protocols.counting import is_contingency_table
 from tallybayes.families.protocols.memory_use import memory_use
 from tallybayes.kernels.contingency_tables import MOST_CELLS, count_joint
 from tallybayes.statistics.counts import Counts
@@ -314,9 +313,11 @@ class TallyBuilder:
 
     def _is_table(self, factor: Factor) -> bool:
         """Return whether a factor is counted with others: few categorical columns, or several columns given."""
+        if type(factor.family) is not Categorical:  # a subclass may count otherwise
+            return False
         names = self._level_columns(factor)
         few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
-        return is_contingency_table(factor.family) and few and len(set(names)) == len(names) and self._are_single(names)
+        return few and len(set(names)) == len(names) and self._are_single(names)
 
     def _are_single(self, names: tuple[Name, ...]) -> bool:
         """Return whether no name refers to a block. Results are cached, since factors share columns."""

@@ -325,9 +325,10 @@ class Model(Estimator):
         counts of this tally.
         """
         prior = getattr(self, "prior", None)
-        check_binary_columns(
-            prior, lambda: self._factors_with_prior(tally), lambda name: tally.domains[str(name)].levels
-        )
+        if prior is not None:
+            check_binary_columns(
+                prior, lambda: self._factors_with_prior(tally), lambda name: tally.domains[str(name)].levels
+            )
         self.tally_ = tally
         self._em_result = em_result
         self._fixed_parameters = None

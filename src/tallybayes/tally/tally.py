@@ -284,6 +284,8 @@ class Tally:
         """Drop the levels without rows that were not declared."""
         present = {name: np.zeros(len(domain.levels), dtype=bool) for name, domain in self.domains.items()}
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
+            if all(mask.all() for mask in present.values()):
+                return self
             weight = statistic.group_weights()
             for axis, column in enumerate(factor.given):
                 others = tuple(a for a in range(weight.ndim) if a != axis)

@@ -9,7 +9,6 @@ from tallybayes.families._shared.blocks import Codes
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import take_groups
 from tallybayes.families.prior_rules import pseudo_count_prior
-from tallybayes.families.protocols.counting import is_contingency_table
 from tallybayes.families.protocols.degenerate_estimates import is_undefined
 from tallybayes.statistics.segments import Segments
 
@@ -88,10 +87,14 @@ def test_draws_have_their_shares():
 def test_a_family_that_counts_otherwise_is_no_table():
     class Other(tb.Categorical):
         def collect(self, *parts, **options):
+            collected.append(self)
             return super().collect(*parts, **options)
 
-    assert is_contingency_table(FAMILY)
-    assert not is_contingency_table(Other())
+    collected = []
+    rows = {"x": ["a", "b", "a"], "y": [0, 1, 1]}
+    both = [tb.count(rows, [tb.Factor("y", (), tb.Categorical()), tb.Factor("x", "y", f)]) for f in (FAMILY, Other())]
+    assert collected == [Other()]
+    assert both[0]["x"] == both[1]["x"]
     assert tb.Categorical(["a", "b"]).levels == ("a", "b")
 
 

@@ -1,4 +1,4 @@
-"""Protocol of counting without reading cells: contingency tables, and sums or groups made by a database."""
+"""Protocol of counting in a database: sums, and groups of values."""
 
 from __future__ import annotations
 
@@ -18,28 +18,14 @@ from tallybayes.families._shared.sql_aggregates import (
 )
 from tallybayes.families.binned import Binned
 from tallybayes.families.binomial import Binomial
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.continuous import ContinuousFamily
 from tallybayes.families.family import (
     Family,
 )
 from tallybayes.families.log_normal import LogNormal
-from tallybayes.families.protocols.closed_form import ClosedForm
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.sufficient_statistics import Statistics
-
-
-@ClosedForm
-def is_contingency_table(family: Family) -> bool:
-    """Return whether the statistics are the counts of every level, so that factors can be counted together."""
-    return False
-
-
-@is_contingency_table.register(Categorical)
-def _(family: Categorical) -> bool:
-    """Return True."""
-    return True
 
 
 @singledispatch

@@ -29,7 +29,6 @@ from tallybayes.models.classification.class_parameters import class_prior, label
 from tallybayes.models.classification.class_prior import (
     CLASS_PRIOR_WORDS,
     check_class_prior,
-    check_classes,
 )
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.classification.methods import classifier_plots
@@ -121,7 +120,7 @@ class ClassConditionalModel(Model):
     @property
     def _target(self) -> Name:
         """The name of the target column."""
-        return classifier_fit.target(self)
+        return self.input_format_.target
 
     @property
     def _class_domain(self) -> Domain:
@@ -899,11 +898,8 @@ class ClassConditionalModel(Model):
     def _check_settings(self) -> None:
         """Check the parameters of the constructor, the class prior included."""
         super()._check_settings()
-        check_class_prior(self.class_prior)
-
-    def _check_classes(self, levels: tuple[Any, ...]) -> None:
-        """Raise PriorError if the class prior does not fit the classes."""
-        check_classes(self.class_prior, levels)
+        if self.class_prior is not None:
+            check_class_prior(self.class_prior)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         """Raise PriorError if the prior does not fit the families of the factors."""

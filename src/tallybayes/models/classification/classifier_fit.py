@@ -29,6 +29,7 @@ from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.estimation.em.soft_counts import rows_with_missing
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.models.classification.class_prior import check_classes
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
 from tallybayes.models.inputs.columns import first_rows
 from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features
@@ -235,8 +236,8 @@ def _fit_initial(
         raise DataError("sample_weight is zero for every row; expected at least one positive weight.")
     if classes is not None:
         tally = tally.declare(fresh._target, list(classes))
-    if is_fit:
-        fresh._check_classes(tally.domains[str(fresh._target)].levels)
+    if is_fit and model.class_prior is not None:
+        check_classes(model.class_prior, tally.domains[str(fresh._target)].levels)
     calibration = None
     if is_fit and model.calibration is not None:
         calibration = fresh._set_tally(tally, em_result)._calibrate_on_fit(table, weight)
