@@ -217,9 +217,10 @@ class TallyBuilder:
             if name not in domains and local.name != name:  # several columns share it
                 domains[name] = Domain([], name, is_sorted=local.is_sorted)
             domains[name] = domains[name].union(local) if name in domains else local
-        declared = self._declared()
-        weights = self._weights_of_levels(counted) if declared else {}
-        for name, levels in declared.items():
+        if all(getattr(factor.family, "levels", None) is None for factor in self.factors):
+            return domains
+        weights = self._weights_of_levels(counted)
+        for name, levels in self._declared().items():
             domains[name] = self._declare(name, domains[name], levels, weights.get(name, []))
         return domains
 

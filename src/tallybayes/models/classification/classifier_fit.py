@@ -221,7 +221,8 @@ def _fit_initial(
     if table.n_rows == 0:
         raise DataError("X has 0 rows; expected at least 1.")
     factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]
-    fresh._check_prior(factors[1:])
+    if getattr(fresh, "prior", None) is not None:
+        fresh._check_prior(factors[1:])
     if source is None:
         tally, em_result = fresh._count_initial_rows(table, weight, factors)
     else:
@@ -242,8 +243,9 @@ def _fit_initial(
     if is_fit and model.calibration is not None:
         calibration = fresh._set_tally(tally, em_result)._calibrate_on_fit(table, weight)
     model._copy_input_format(fresh)
-    model._frame_library = frame_kind(X)
-    model._block_names = names_of_blocks(X)
+    is_array = isinstance(X, np.ndarray)
+    model._frame_library = None if is_array else frame_kind(X)
+    model._block_names = {} if is_array else names_of_blocks(X)
     model._set_tally(tally, em_result)
     return model._set_calibration(calibration) if is_fit else model
 

@@ -78,7 +78,7 @@ def count_more(model: Classifier | Mixture, table: Table, weight: SampleWeights)
 def _labels(model: Classifier | Mixture, table: Table, missing: bool) -> Labels:
     """Return the labels of the rows; raise LabelError if some are missing and neither EM nor skipping is set."""
     labels = read_labels(table, model._target, model.missing_label)
-    if not missing and model.unlabeled != "skip":
+    if labels.n_missing and not missing and model.unlabeled != "skip":
         how = "Use fit with all rows at once" if model.unlabeled == "em" else "Pass unlabeled='em' or 'skip'"
         labels.check_complete(f"{how}, or leave the unlabeled rows out.", model.missing_label)
     return labels

@@ -64,8 +64,9 @@ def read_columns(
     if any(map(table.unread, others)):
         table.check_not_nested(table.columns)
     features = [name for name in table.columns if name not in others]
-    texts = _text_columns(columns, features)  # bytes are text, too
-    left_out = {name: reason for name in features if name not in texts and (reason := table.unread(name))}
+    texts = set() if isinstance(columns, str) else _text_columns(columns, features)  # bytes are text, too
+    read = () if table.matrix is not None else (name for name in features if name not in texts)
+    left_out = {name: reason for name in read if (reason := table.unread(name))}
     rest = [name for name in features if name not in left_out] if left_out else features
     if not rest:
         table.check_not_nested(left_out)
@@ -247,10 +248,11 @@ def _gathered(chosen: list[Block], table: Table) -> list[Block]:
     together: dict[Family, list[Name]] = {}
     same: dict[int, list[Name]] = {}  # by identity: mostly one object for many columns, and hashing it is slow
     blocks: list[Block] = []
+    may_have_blocks = table.matrix is None
     for names, family in chosen:
         if not names:
             continue
-        if not family.columnwise or any(table.is_block(name) for name in names):
+        if not family.columnwise or (may_have_blocks and any(table.is_block(name) for name in names)):
             blocks.append((names, family))
             continue
         if id(family) not in same:
