@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import chain
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from itertools import chain, repeat, takewhile
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,7 +31,7 @@ BATCH = 2**18  # rows of a batch if the width of rows is unknown: enough for the
 BYTES = 2**25  # of a batch, otherwise
 FEWEST = 2**12  # rows of such a batch, at least
 MOST = 2**20  # and at most
-_AHEAD = 2  # batches that are read while another one is counted
+_AHEAD = 1  # batches that are kept beyond the next one while another one is counted
 _THREADS = 8  # that parse in parallel; more would wait for the thread that counts
 S = TypeVar("S")
 T = TypeVar("T")
@@ -216,47 +214,32 @@ class Source:
             raise DataError.unknown_column(unknown, self.schema.names)
 
 
+class Files(Source):
+    """Rows of several files, in the order of the files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    types : mapping from name to an Arrow type, optional
+        Types of columns; other types are those in the files, or are inferred.
+    """
+
+    def __init__(self, paths: Sequence[str], types: Mapping[str, Any] | None = None) -> None:
+        super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
+        self.paths = list(paths)
+        self.types = dict(types or {})
+
+
 _FEWER = "Use a model that is fitted in batches, or select some of the rows: tb.table(..., where=...)."
 _LARGE = 1 << 30
 
 
-def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
+def ahead(items: Iterable[T]) -> Iterator[T]:
     """Yield the same items; the next ones are computed in another thread."""
-    end = object()
-    results = queue.Queue[Any](maxsize=n)
-    stop = threading.Event()
-
-    def put(item: object) -> bool:
-        while not stop.is_set():
-            try:
-                results.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for item in items:
-                if not put((item, None)):
-                    return
-            put((end, None))
-        except BaseException as error:
-            put((end, error))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = results.get()
-            if error is not None:
-                raise error
-            if item is end:
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+    iterator = iter(items)
+    end: Any = object()
+    with closing(in_order(lambda _: next(iterator, end), repeat(None), 1, _AHEAD)) as results:
+        yield from takewhile(lambda item: item is not end, results)
 
 
 @contextmanager
@@ -281,15 +264,27 @@ def n_threads() -> int:
     return min(threads() or cpu_count() or 1, _THREADS)
 
 
-def in_order(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """Yield the result of `work` for every item, in their order; threads compute the next ones."""
-    most = n_threads()
+def in_order(
+    work: Callable[[S], T], items: Iterable[S], n_workers: int | None = None, n_ahead: int = 0
+) -> Generator[T, None, None]:
+    """Yield the result of `work` for every item, in their order; threads compute the next ones.
+
+    Parameters
+    ----------
+    work : callable
+    items : iterable
+    n_workers : int, optional
+        The number of threads; default that of the kernels, at most 8.
+    n_ahead : int, default 0
+        The number of results beyond one for every thread that are computed ahead.
+    """
+    n_workers = n_workers or n_threads()
     futures: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(most) as pool:
+    with ThreadPoolExecutor(n_workers) as pool:
         try:
             for item in items:
                 futures.append(pool.submit(work, item))
-                if len(futures) > most:
+                if len(futures) > n_workers + n_ahead:
                     yield futures.popleft().result()
             while futures:
                 yield futures.popleft().result()

@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 from tallybayes._utils.atomic_write import atomic_write
@@ -41,11 +40,12 @@ def writing_rows(to: Output, schema: pa.Schema, format: str | None = None) -> Wr
         formats = ("csv", "json", "parquet", "ipc")
         if format not in formats:
             raise DataError(f"format is {format!r} and `to` is an open file; expected one of {list(formats)}.")
-        return _plain(partial(_writing_open, cast("IO[bytes]", to), format), schema)
+        file = cast("IO[bytes]", to)
+        return _writing_stream(file, schema, format, getattr(file, "name", "the file"))
     if format is not None:
         raise DataError(f"format={format!r} is an option of open files.\n    The format follows from the file name.")
     if isinstance(to, str | os.PathLike):
-        return _plain(partial(_writing_file, to), schema)
+        return _writing_file(to, schema)
     dialect = database_of(to)
     if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
         expected = "a path, (connection, name of a table), an open file, or 'pandas', 'polars', 'pyarrow' or 'spark'"
@@ -64,54 +64,44 @@ def database_of(to: Output) -> Dialect | None:
 
 
 @contextlib.contextmanager
-def _plain(writer: Callable[..., Writer], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """Wrap a writer so that values of database types are written as text."""
-    with writer(without_opaque(schema.empty_table()).schema) as write:
-        yield lambda table: write(without_opaque(table))
-
-
-@contextlib.contextmanager
-def _writing_open(file: IO[bytes], kind: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """Write tables to a file that the caller has opened and will close."""
-    import pyarrow as pa
-
-    out = pa.PythonFile(_KeptOpen(file), "w")
-    writers: list[Any] = []
-
-    def write(table: pa.Table) -> None:
-        if kind == "json":
-            _write_lines(table, out)
-            return
-        if not writers:  # created late, so that an early error leaves no header line
-            writers.append(_writer(kind, out, schema, ",", getattr(file, "name", "the file")))
-        writers[0].write_table(table)
-
-    yield write
-    write(schema.empty_table())
-    for writer in writers:
-        writer.close()
-    file.flush()
-
-
-@contextlib.contextmanager
 def _writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """Write tables to a file in the format of its ending; it appears when all tables are written."""
-    import pyarrow as pa
-
     name = os.fspath(path).lower()
     kind = kind_of_file(name, "Write to a name such as predictions.parquet.")
-    ending = os.path.splitext(name)[1]
-    if kind in ("parquet", "ipc") and ending in _PACKERS:
+    packer = _PACKERS.get(os.path.splitext(name)[1])
+    if kind in ("parquet", "ipc") and packer:
         raise DataError(f"{path} would be compressed twice; expected a name that ends in .parquet or .arrow.")
-    with atomic_write(os.path.expanduser(path)) as file, contextlib.ExitStack() as stack:
+    delimiter = "\t" if ".tsv" in name[-8:] else ","
+    with (
+        atomic_write(os.path.expanduser(path)) as file,
+        _writing_stream(file, schema, kind, path, delimiter, packer) as write,
+    ):
+        yield write
+
+
+@contextlib.contextmanager
+def _writing_stream(
+    file: IO[bytes], schema: pa.Schema, kind: str, path: object, delimiter: str = ",", packer: str | None = None
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Write tables to an open file, which stays open; values of database types are written as text."""
+    import pyarrow as pa
+
+    empty = without_opaque(schema.empty_table())
+    writers: list[Any] = []
+    with contextlib.ExitStack() as stack:
         out: Any = pa.PythonFile(_KeptOpen(file), "w")
-        if ending in _PACKERS:
-            out = stack.enter_context(pa.CompressedOutputStream(out, _PACKERS[ending]))
-        if kind == "json":
-            yield lambda table: _write_lines(table, out)
-            return
-        with _writer(kind, out, schema, "\t" if ".tsv" in name[-8:] else ",", path) as writer:
-            yield writer.write_table
+        if packer is not None:
+            out = stack.enter_context(pa.CompressedOutputStream(out, packer))
+
+        def write(table: pa.Table) -> None:
+            if not writers:  # created late, so that an early error leaves no header line
+                writers.append(_writer(kind, out, empty.schema, delimiter, path))
+            writers[0].write_table(without_opaque(table))
+
+        yield write
+        write(empty)
+        writers[0].close()
+    file.flush()
 
 
 class _KeptOpen:
@@ -132,6 +122,8 @@ def _writer(kind: str, out: pa.NativeFile, schema: pa.Schema, delimiter: str, pa
     """Return the Arrow writer for a format."""
     import pyarrow as pa
 
+    if kind == "json":
+        return _JsonLines(out)
     try:
         if kind == "parquet":
             import pyarrow.parquet as pq
@@ -147,13 +139,22 @@ def _writer(kind: str, out: pa.NativeFile, schema: pa.Schema, delimiter: str, pa
         raise DataError(f"the columns cannot be written to {path}: {error}.\n    {hint}") from None
 
 
-def _write_lines(table: pa.Table, out: pa.NativeFile) -> None:
-    """Write rows as JSON lines."""
-    names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
-    for part in table.to_batches(max_chunksize=FEW):
-        for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
-            cells = ", ".join(f"{name}: {_json(cell)}" for name, cell in zip(names, row, strict=True))
-            out.write(f"{{{cells}}}\n".encode())
+class _JsonLines:
+    """A writer of JSON lines."""
+
+    def __init__(self, out: pa.NativeFile) -> None:
+        self.out = out
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write one line for every row."""
+        names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
+        for part in table.to_batches(max_chunksize=FEW):
+            for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
+                cells = ", ".join(f"{name}: {_json(cell)}" for name, cell in zip(names, row, strict=True))
+                self.out.write(f"{{{cells}}}\n".encode())
+
+    def close(self) -> None:
+        """Do nothing: every line is complete."""
 
 
 def _json(cell: object) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tallybayes.data.named_matrix import check_unique_names
-from tallybayes.data.source import Source, in_batches, reading, rows_of, with_location
+from tallybayes.data.source import Files, in_batches, reading, rows_of, with_location
 from tallybayes.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MOST_CELLS = 10**8  # its cells
 _GIVE_BACK: int | None = getattr(mmap, "MADV_DONTNEED", None)  # None on Windows
 
 
-class ArrowFiles(Source):
+class ArrowFiles(Files):
     """Rows of Parquet or Arrow IPC files with the same columns, in the order of the files.
 
     Parameters
@@ -36,8 +36,7 @@ class ArrowFiles(Source):
     """
 
     def __init__(self, paths: Sequence[str], format: str) -> None:
-        super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
-        self.paths = list(paths)
+        super().__init__(paths)
         self.format = format
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.files.arrow import known_types, united
 from tallybayes.data.files.csv_chunks import TextChunk, check_utf8, row_chunks, utf8_of
-from tallybayes.data.source import Source, in_order, with_location
+from tallybayes.data.source import Files, in_order, with_location
 from tallybayes.errors import DataError, short_repr
 from tallybayes.warnings import DataSourceWarning, warn
 
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"'[-+]?[\d.]+(e[-+]?\d+)?'", re.IGNORECASE)
 ON_BAD = ("error", "missing", "skip")
 
 
-class CsvFiles(Source):
+class CsvFiles(Files):
     """Rows of text files with the same columns, in the order of the files.
 
     Arrow's streaming reader parses one block after the other. Here files are split at the ends of rows, and the chunks
@@ -63,10 +63,8 @@ class CsvFiles(Source):
         encoding: str = "utf8",
         on_bad: str = "error",
     ) -> None:
-        super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
-        self.paths = list(paths)
+        super().__init__(paths, types)
         self.names = names
-        self.types = dict(types or {})
         self.null_values = null_values
         self.encoding = encoding
         self.on_bad = on_bad

@@ -14,7 +14,7 @@ import numpy as np
 from tallybayes.data.dates import type_of_times
 from tallybayes.data.files.arrow import check_same_type, known_types
 from tallybayes.data.files.csv_chunks import TextChunk, check_utf8, row_chunks
-from tallybayes.data.source import Source, in_order, with_location
+from tallybayes.data.source import Files, in_order, with_location
 from tallybayes.errors import DataError, short_repr
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _KINDS[ord('"')] = 2
 _KINDS[ord("\n")] = 3
 
 
-class JsonFiles(Source):
+class JsonFiles(Files):
     """Rows of JSON lines files; keys that a line does not have are missing values.
 
     Parameters
@@ -46,9 +46,7 @@ class JsonFiles(Source):
     in_threads = False  # it uses threads itself
 
     def __init__(self, paths: Sequence[str], *, types: Mapping[str, Any] | None = None) -> None:
-        super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
-        self.paths = list(paths)
-        self.types = dict(types or {})
+        super().__init__(paths, types)
         self._all_keys = False
 
     @cached_property
