@@ -96,11 +96,11 @@ def _writing_stream(
         def write(table: pa.Table) -> None:
             if not writers:  # created late, so that an early error leaves no header line
                 writers.append(_writer(kind, out, empty.schema, delimiter, path))
+                stack.callback(writers[0].close)
             writers[0].write_table(without_opaque(table))
 
         yield write
         write(empty)
-        writers[0].close()
     file.flush()
 
 

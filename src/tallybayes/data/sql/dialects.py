@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +28,20 @@ if TYPE_CHECKING:
     from tallybayes.tally.factor import Name
 
 Cursor: TypeAlias = Any  # a cursor or connection of the database's library
+_SQL_TYPES = {  # by the name of the Arrow type; in braces, types of the dialect
+    "bool$": "BOOLEAN",
+    "uint64": "NUMERIC(20, 0)",
+    "u?int": "BIGINT",
+    "halffloat|float|double": "{0.double}",
+    "date": "DATE",
+    "time(32|64)": "TIME",
+    "timestamp.*tz=": "TIMESTAMP WITH TIME ZONE",
+    "timestamp": "TIMESTAMP",
+    "(large_)?binary$": "{0.binary}",
+    "(large_)?string|string_view": "TEXT",
+    "(large_|fixed_size_)?list|struct|map": "{0.nested}",
+    "duration": "{0.interval}",
+}
 
 
 class Dialect:
@@ -200,20 +215,12 @@ class Dialect:
         """Return the SQL type of a column of an Arrow type."""
         import pyarrow as pa
 
-        is_ = pa.types
-        if is_.is_decimal(kind):
+        if pa.types.is_decimal(kind):
             return f"NUMERIC({kind.precision}, {kind.scale})"
-        if is_.is_timestamp(kind):
-            return "TIMESTAMP" if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
-        types = [("BOOLEAN", is_.is_boolean), ("NUMERIC(20, 0)", is_.is_uint64), ("BIGINT", is_.is_integer)]
-        types += [(self.double, is_.is_floating), ("DATE", is_.is_date), ("TIME", is_.is_time)]
-        types += [(self.binary, is_binary) for is_binary in (is_.is_binary, is_.is_large_binary)]
-        types += [("TEXT", is_text) for is_text in (is_.is_string, is_.is_large_string, is_.is_string_view)]
-        types += [(self.nested, is_.is_nested), (self.interval, is_.is_duration)]
-        sql_type = next((name for name, holds in types if holds(kind)), None)
+        sql_type = next((name for pattern, name in _SQL_TYPES.items() if re.match(pattern, str(kind))), None)
         if sql_type is None:
             raise DataError(f"column {name!r} is {kind}, which cannot be written to a table; expected another type.")
-        return sql_type
+        return sql_type.format(self)
 
     # ---- Values ----------------------------------------------------------------------------------------------------
 

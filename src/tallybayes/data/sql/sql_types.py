@@ -17,6 +17,29 @@ if TYPE_CHECKING:
 
 NESTED = "its cells are lists, structs or maps"
 _TIMES = ("date", "timestamp", "timestamptz")
+_UNREAD = re.compile(r"month_day_nano_interval|duration|time(32|64)|(large_|fixed_size_)?binary")
+_SQLITE = {  # Arrow types by patterns of declared types; null if values may be of another type
+    "INT": "int64",
+    "CHAR|CLOB|TEXT": "string",
+    r"REAL|FLOA|DOUB|,\s*[1-9]\d*\s*\)": "float64",
+    "DATETIME|TIMESTAMP": "timestamp[us]",
+    "DATE": "date32",
+    "": "null",
+}
+_POSTGRESQL = {
+    "bool": "bool",
+    "int2": "int16",
+    "int4": "int32",
+    "int8": "int64",
+    "oid": "int64",
+    "float4": "float",
+    "float8": "double",
+    "numeric": "double",  # without a precision: see `PostgreSQL.exact`
+    "bytea": "binary",
+    "date": "date32",
+    "time": "time64[us]",
+    "timestamp": "timestamp[us]",
+} | dict.fromkeys(("text", "varchar", "bpchar", "name", "char", "unknown"), "string")
 
 
 def is_opaque(kind: pa.DataType) -> bool:
@@ -32,13 +55,10 @@ def unread_type(kind: object) -> str:
         return ""
     if is_opaque(kind):
         return f"its type is {kind.type_name}"
-    is_ = pa.types
     value_type = kind.value_type if pa.types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
-    if is_.is_nested(value_type):
+    if pa.types.is_nested(value_type):
         return NESTED
-    predicates = [is_.is_interval, is_.is_duration, is_.is_time]
-    predicates += [is_.is_binary, is_.is_large_binary, is_.is_binary_view, is_.is_fixed_size_binary]
-    return f"its type is {value_type}" if any(holds(value_type) for holds in predicates) else ""
+    return f"its type is {value_type}" if _UNREAD.match(str(value_type)) else ""
 
 
 def without_opaque(table: pa.Table) -> pa.Table:
@@ -57,9 +77,8 @@ def sqlite_type(declared: str) -> pa.DataType:
     """Return the Arrow type of a declared column type; null if its values may be of another type."""
     import pyarrow as pa
 
-    kinds = [("INT", pa.int64()), ("CHAR|CLOB|TEXT", pa.string()), (r"REAL|FLOA|DOUB|,\s*[1-9]\d*\s*\)", pa.float64())]
-    kinds += [("DATETIME|TIMESTAMP", pa.timestamp("us")), ("DATE", pa.date32())]
-    return next((kind for words, kind in kinds if re.search(words, declared.upper())), pa.null())
+    alias = next(name for pattern, name in _SQLITE.items() if re.search(pattern, declared.upper()))
+    return pa.type_for_alias(alias)
 
 
 # ---- PostgreSQL -----------------------------------------------------------------------------------------------------
@@ -102,22 +121,9 @@ def _postgresql_type(name: str, column: psycopg.Column | None, zone: str = "UTC"
 
     if name == "numeric" and column is not None and column.precision:
         return decimal_type(column.precision, column.scale or 0)
-    types = {
-        "bool": pa.bool_(),
-        "int2": pa.int16(),
-        "int4": pa.int32(),
-        "int8": pa.int64(),
-        "oid": pa.int64(),
-        "float4": pa.float32(),
-        "float8": pa.float64(),
-        "numeric": pa.float64(),  # without a precision: see `PostgreSQL.exact`
-        "bytea": pa.binary(),
-        "date": pa.date32(),
-        "time": pa.time64("us"),
-        "timestamp": pa.timestamp("us"),
-        "timestamptz": pa.timestamp("us", zone),
-    }
-    return types.get(name, pa.string() if name in ("text", "varchar", "bpchar", "name", "char", "unknown") else None)
+    if name == "timestamptz":
+        return pa.timestamp("us", zone)
+    return pa.type_for_alias(_POSTGRESQL[name]) if name in _POSTGRESQL else None
 
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
