@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.export.arrays import JOINED, MISSING, Array, RowEngine
+from tallybayes.data.sql.row_arrays import MISSING, Array, Engine, Operand, evaluate
 from tallybayes.export.column_log_probs import column_log_prob, log_rising
 from tallybayes.export.portable_scorer import (
     IMPOSSIBLE,
@@ -14,22 +16,50 @@ from tallybayes.export.portable_scorer import (
     SMALLEST,
     Cell,
     Lookup,
+    Parents,
     PortableScorer,
     RowDensity,
     Terms,
+    Tree,
 )
-from tallybayes.families._shared.sql_aggregates import (
-    BinIndex,
-    Const,
-    Expression,
-    IfPresent,
-    Log,
-    Minus,
-    Product,
-    SqlColumn,
-)
+from tallybayes.families._shared.sql_aggregates import Expression, SqlColumn
 
+JOINED = 40  # lookups per step: SQLite joins at most 64 tables
 SMALLEST_EXPONENT = -700.0  # exponentials of much smaller numbers underflow, an error in PostgreSQL
+
+
+class RowEngine(Engine):
+    """An engine with the rows of a table."""
+
+    @abstractmethod
+    def numbers(self, cells: Sequence[Cell]) -> Array:
+        """Return numeric columns as they are: (columns,)."""
+
+    @abstractmethod
+    def look_up(self, lookup: Lookup, number: Array | None) -> tuple[Array, Array]:
+        """Return the row of a table of levels, missing for other levels, (classes,), and whether the cell is missing.
+
+        Parameters
+        ----------
+        lookup : Lookup
+        number : Array of shape (1,), optional
+            The number that is the level; default the category in the column.
+        """
+
+    @abstractmethod
+    def rows_at(self, codes: Sequence[int], tables: Sequence[np.ndarray], key: Array) -> list[Array]:
+        """Return one row of each of some tables, by the code of the row."""
+
+    @abstractmethod
+    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
+        """Return the log probabilities by class of a model of pairs of columns."""
+
+    @abstractmethod
+    def step(self, name: str, **arrays: Operand) -> list[Any]:
+        """Return the same arrays, computed here: a step of a query, so that their expressions are not repeated.
+
+        The keywords are the names of their columns, each of which is followed by the index of the element.
+        """
 
 
 class ClassProbabilities(NamedTuple):
@@ -112,7 +142,7 @@ class _RowScore:
     def _read(self, numbers: Array, reading: Expression, support: str | None) -> Array:
         """Return transformed numbers; invalid ones are missing."""
         where = self.engine.where
-        x = _evaluate(reading, numbers)
+        x = evaluate(reading, [numbers])
         if reading == SqlColumn(0):
             x = where(x.abs() < SMALLEST, 0.0, x)
             x = where(numbers > LARGEST, LARGEST, where(numbers < -LARGEST, -LARGEST, x))
@@ -191,28 +221,6 @@ class _RowScore:
         (length,) = self.engine.step(f"lengths_{number}", **{f"q{number}_": length})
         log_ratio = length.log1p(patterns[-1].power.max()) if rows.bent else length
         self.terms.append(log_norm - power * log_ratio)
-
-
-def _evaluate(expression: Expression, x: Array) -> Array:
-    """Return the value of the expression by which a family reads a number."""
-    where = x.engine.where
-    match expression:
-        case Const(value):
-            return x * 0.0 + value
-        case Product(first, second):
-            return _evaluate(first, x) * _evaluate(second, x)
-        case Minus(first, second):
-            return _evaluate(first, x) - _evaluate(second, x)
-        case Log(of):
-            number = _evaluate(of, x)
-            return where(number > 0.0, number, MISSING).log()
-        case IfPresent(there, then):
-            return where(_evaluate(there, x).is_missing(), MISSING, _evaluate(then, x))
-        case BinIndex(of, cuts):
-            number = _evaluate(of, x)
-            reached = where(number.expand(-1) >= np.array(cuts), 1.0, 0.0).sum()
-            return where(number.is_missing(), MISSING, reached)
-    return x
 
 
 def _normalized(scores: PortableScorer, engine: RowEngine, score: Array) -> ClassProbabilities:

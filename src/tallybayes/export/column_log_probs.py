@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from tallybayes.export.arrays import Array
+from tallybayes.data.sql.row_arrays import Array
 from tallybayes.export.portable_scorer import IMPOSSIBLE, ColumnForm, bounded
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, NormalForm, StudentTForm
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes import __version__
+from tallybayes.data.sql.row_arrays import MISSING, Array, Operand
 from tallybayes.errors import ExportError
-from tallybayes.export.arrays import MISSING, Array, Operand, RowEngine
-from tallybayes.export.class_probabilities import ClassProbabilities, class_probabilities
+from tallybayes.export.class_probabilities import ClassProbabilities, RowEngine, class_probabilities
 from tallybayes.export.onnx_graph import OnnxGraph
 from tallybayes.export.output_names import free_names
 from tallybayes.export.portable_scorer import IMPOSSIBLE, Cell, Lookup, Parents, PortableScorer, Tree

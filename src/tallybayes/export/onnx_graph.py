@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.export.arrays import Array, Engine, Operand
+from tallybayes.data.sql.row_arrays import Array, Engine, Operand
 
 
 class OnnxGraph(Engine):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.export.arrays import JOINED, Array
-from tallybayes.export.class_probabilities import SMALLEST_EXPONENT
+from tallybayes.data.sql.row_arrays import Array
+from tallybayes.data.sql.sql_arrays import balanced
+from tallybayes.export.class_probabilities import JOINED, SMALLEST_EXPONENT
 from tallybayes.export.portable_scorer import Cell, Parents, Tree
-from tallybayes.export.sql_arrays import balanced
 
 if TYPE_CHECKING:
     from tallybayes.export.sql_query import SqlQuery

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tallybayes.data.sql.dialects import Dialect
-from tallybayes.export.arrays import Array, Operand, RowEngine
-from tallybayes.export.class_probabilities import class_probabilities
+from tallybayes.data.sql.row_arrays import Array, Operand
+from tallybayes.data.sql.sql_arrays import SqlArrays
+from tallybayes.export.class_probabilities import RowEngine, class_probabilities
 from tallybayes.export.output_names import free_names
 from tallybayes.export.portable_scorer import Cell, Lookup, Parents, PortableScorer, Tree
-from tallybayes.export.sql_arrays import SqlArrays
 
 _PATTERNS = 100_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
 

@@ -7,20 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tallybayes.data.sql.row_arrays import Array, evaluate
+from tallybayes.data.sql.sql_arrays import SqlArrays
 from tallybayes.data.sql.sql_names import Entry, find_table
 from tallybayes.errors import DataError
-from tallybayes.families._shared.sql_aggregates import (
-    BinIndex,
-    Const,
-    Expression,
-    IfPresent,
-    Log,
-    Minus,
-    Product,
-    SqlColumn,
-    Sum,
-    Weight,
-)
+from tallybayes.families._shared.sql_aggregates import Expression, IfPresent, Sum, Weight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -265,33 +256,11 @@ class Dialect:
 
     def write(self, expression: Expression, columns: Sequence[str], weight: str | None) -> str:
         """Return an expression over columns that are already written as numbers."""
-
-        def text(operand: Expression) -> str:
-            return self.write(operand, columns, weight)
-
-        match expression:
-            case SqlColumn(place):
-                return columns[place]
-            case Weight():
-                return "1" if weight is None else self.number(weight)
-            case Const(value):
-                return self.cast(self.value(value))
-            case Product(Weight(), second) if weight is None:
-                return text(second)
-            case Minus(first, Const(0.0)):
-                return text(first)
-            case Product(first, second):
-                return f"({text(first)} * {text(second)})"
-            case Minus(first, second):
-                return f"({text(first)} - {text(second)})"
-            case Log(of):
-                return f"CASE WHEN {text(of)} > 0 THEN LN({text(of)}) END"
-            case IfPresent(there, then):
-                return f"CASE WHEN {text(there)} IS NOT NULL THEN {text(then)} END"
-            case BinIndex(of, cuts):
-                steps = " ".join(f"WHEN {text(of)} < {text(Const(cut))} THEN {k}" for k, cut in enumerate(cuts))
-                return f"CASE WHEN {text(of)} IS NULL THEN NULL {steps} ELSE {len(cuts)} END"
-        raise TypeError(f"no SQL is known for {expression!r}")
+        engine = SqlArrays(self)
+        arrays = [engine.array([column]) for column in columns]
+        weights = 1.0 if weight is None else engine.array([self.number(weight)])
+        value = evaluate(expression, arrays, weights)
+        return engine.literal(value.value[0] if isinstance(value, Array) else value)
 
     def sum(self, sum: Sum, columns: Sequence[str], weight: str | None) -> str:
         """Return the SQL of a sum; 0 over no rows."""

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.data.sql.databases import SQLite
+from tallybayes.data.sql.sql_arrays import SqlArrays, balanced
 from tallybayes.distributions.log_gamma import log_choose
 from tallybayes.export.column_log_probs import log_rising
-from tallybayes.export.sql_arrays import SqlArrays, balanced
 from tests.examples import examples
 
 X = SqlArrays(SQLite(None)).array(["x"])

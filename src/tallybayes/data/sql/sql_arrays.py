@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.data.sql.dialects import Dialect
-from tallybayes.export.arrays import Array, Engine, Operand
+from tallybayes.data.sql.row_arrays import Array, Engine, Operand
+
+if TYPE_CHECKING:
+    from tallybayes.data.sql.dialects import Dialect
 
 _ARGUMENTS = 90  # of a function: databases limit their number
 _TEMPLATES = {
@@ -95,6 +97,8 @@ class SqlArrays(Engine):
             return 0.0
         if operator == "Mul" and any(not isinstance(cell, str) and cell == 1 for cell in cells):
             return cells[0] if cells[1] == 1 else cells[1]
+        if operator == "Sub" and cells[1] == 0:
+            return cells[0]
         return _TEMPLATES[operator].format(*map(self.literal, cells))
 
     def _summed(self, values: np.ndarray, axis: int) -> np.ndarray:

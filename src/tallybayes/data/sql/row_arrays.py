@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tallybayes.families._shared.sql_aggregates import (
+    BinIndex,
+    Const,
+    Expression,
+    IfPresent,
+    Log,
+    Minus,
+    Product,
+    SqlColumn,
+    Weight,
+)
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tallybayes.export.portable_scorer import Cell, Lookup, Parents, Tree
 
 MISSING = np.nan  # NULL in SQL, NaN in ONNX
-JOINED = 40  # lookups per step: SQLite joins at most 64 tables
 _POWER = 1e4  # power from which the rounding error of log(1 + u) is visible
 
 
@@ -151,35 +161,40 @@ class Engine(ABC):
         return self.apply("Sum", *arrays) if len(arrays) > 1 else arrays[0]
 
 
-class RowEngine(Engine):
-    """An engine with the rows of a table."""
+def evaluate(expression: Expression, columns: Sequence[Array], weight: Operand = 1.0) -> Any:
+    """Return the value of an expression over columns and the weight of the row.
 
-    @abstractmethod
-    def numbers(self, cells: Sequence[Cell]) -> Array:
-        """Return numeric columns as they are: (columns,)."""
+    Parameters
+    ----------
+    expression : Expression
+    columns : sequence of Arrays
+        By their position.
+    weight : Array, optional
+    """
 
-    @abstractmethod
-    def look_up(self, lookup: Lookup, number: Array | None) -> tuple[Array, Array]:
-        """Return the row of a table of levels, missing for other levels, (classes,), and whether the cell is missing.
+    def of(operand: Expression) -> Any:
+        return evaluate(operand, columns, weight)
 
-        Parameters
-        ----------
-        lookup : Lookup
-        number : Array of shape (1,), optional
-            The number that is the level; default the category in the column.
-        """
-
-    @abstractmethod
-    def rows_at(self, codes: Sequence[int], tables: Sequence[np.ndarray], key: Array) -> list[Array]:
-        """Return one row of each of some tables, by the code of the row."""
-
-    @abstractmethod
-    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
-        """Return the log probabilities by class of a model of pairs of columns."""
-
-    @abstractmethod
-    def step(self, name: str, **arrays: Operand) -> list[Any]:
-        """Return the same arrays, computed here: a step of a query, so that their expressions are not repeated.
-
-        The keywords are the names of their columns, each of which is followed by the index of the element.
-        """
+    where = columns[0].engine.where
+    match expression:
+        case SqlColumn(position):
+            return columns[position]
+        case Weight():
+            return weight
+        case Const(value):
+            return value
+        case Product(first, second):
+            return of(first) * of(second)
+        case Minus(first, second):
+            return of(first) - of(second)
+        case Log(number):
+            return where(of(number) > 0.0, of(number), MISSING).log()
+        case IfPresent(there, then):
+            return where(of(there).is_missing(), MISSING, of(then))
+        case BinIndex(number, cuts):
+            x = of(number)
+            index: Operand = where(x.is_missing(), MISSING, float(len(cuts)))
+            for k in reversed(range(len(cuts))):
+                index = where(x < cuts[k], float(k), index)
+            return index
+    raise TypeError(f"{expression!r} cannot be evaluated; expected a known expression.")
