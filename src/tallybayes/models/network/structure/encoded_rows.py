@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -56,6 +56,10 @@ class EncodedRows(NamedTuple):
         """The total weight of all rows."""
         return float(len(self.codes[0])) if self.weight is None else float(self.weight.sum())
 
+    def n_cells(self, members: Iterable[int]) -> int:
+        """Return the number of cells of a table of some columns."""
+        return math.prod(len(self.levels[k]) for k in members)
+
     def observed_fraction(self, columns: tuple[int, ...]) -> float:
         """Return the fraction of the rows, by weight, in which none of these columns is missing."""
         if self.observed is None:
@@ -92,47 +96,53 @@ def read_rows(
 ) -> EncodedRows:
     """Encode the levels of a table; raise DataError for continuous columns, and for missing cells by default."""
     table, sample_weight = open_training_table(data, sample_weight, names)
-    if not table.columns:
-        raise DataError("the data have no columns; expected at least 1.")
-    if table.n_rows == 0:  # its columns have no types
-        raise _no_rows()
-    nodes = list(table.columns)
-    families = node_families(Graph.read(dict.fromkeys(nodes, ())), columns, table)
-    continuous = [name for name in nodes if not has_levels(families[name])]
-    if continuous:
+    families = column_families(table, columns)
+    continuous = [name for name in families if not has_levels(families[name])]
+    if table.n_rows and continuous:  # without rows, columns have no types
         raise DataError(
             f"column {continuous[0]!r} is continuous; structure search needs categorical columns.\n"
             f"    Discretize or drop it; if numbers are levels, pass columns={{{continuous[0]!r}: tb.Categorical()}}."
         )
-    with_missing = [name for name in nodes if families[name].present_family is not None]
-    table = with_missing_level(table, with_missing, lambda _: True)
     weight = check_weight(sample_weight, table.n_rows)
+    if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
+        raise DataError("the data have 0 rows of positive weight; expected at least 1.")
+    rows = encode_columns(table, list(families), families, weight)
+    if rows.observed is not None and missing == "error":
+        raise _missing_cells(rows)
+    warn_many_levels(columns, table, dict(zip(rows.names, rows.levels, strict=True)))
+    return rows
+
+
+def column_families(table: Table, columns: Columns) -> dict[Name, Family]:
+    """Return the family of every column; raise DataError if there is none."""
+    if not table.columns:
+        raise DataError("the data have no columns; expected at least 1.")
+    return node_families(Graph.read(dict.fromkeys(table.columns, ())), columns, table)
+
+
+def encode_columns(
+    table: Table, names: list[Name], families: Mapping[Name, Family], weight: np.ndarray | None
+) -> EncodedRows:
+    """Encode the levels of some columns in the rows of positive weight."""
+    with_missing = [name for name in names if families[name].present_family is not None]
+    table = with_missing_level(table, with_missing, lambda _: True)
     if weight is not None and not (weight > 0).all():
         table, weight = table.rows(np.flatnonzero(weight > 0)), weight[weight > 0]
-    if table.n_rows == 0:
-        raise _no_rows()
     weight = None if weight is None or (weight == 1).all() else np.ascontiguousarray(weight, dtype=np.float64)
-    encoded = [_encode(table, name, families[name].present_family or families[name]) for name in nodes]
+    encoded = [_encode(table, name, families[name].present_family or families[name]) for name in names]
     codes, levels, observed = map(list, zip(*encoded, strict=True))
-    incomplete = {name: int((~cells).sum()) for name, cells in zip(nodes, observed, strict=True) if not cells.all()}
-    if incomplete and missing == "error":
-        raise _missing_cells(incomplete, table.n_rows)
-    warn_many_levels(columns, table, dict(zip(nodes, levels, strict=True)))
-    return EncodedRows(nodes, codes, levels, weight, observed if incomplete else None)
+    return EncodedRows(names, codes, levels, weight, None if all(map(np.all, observed)) else observed)
 
 
-def _no_rows() -> DataError:
-    return DataError("the data have 0 rows of positive weight; expected at least 1.")
-
-
-def _missing_cells(n_missing: dict[Name, int], n_rows: int) -> DataError:
-    """Return the error for missing cells, from their number in every incomplete column."""
-    name, n = next(iter(n_missing.items()))
-    others = f"; {len(n_missing) - 1} more columns have missing cells" if len(n_missing) > 1 else ""
+def _missing_cells(rows: EncodedRows) -> DataError:
+    """Return the error for missing cells, with their number in the first incomplete column."""
+    n_missing = [int((~observed).sum()) for observed in rows.observed or ()]
+    first, *others = np.flatnonzero(n_missing)
+    more = f"; {len(others)} more columns have missing cells" if others else ""
     return DataError(
-        f"column {name!r} lacks {n:,} of {n_rows:,} cells{others}; expected no missing cells.\n"
-        "    Pass missing='available', impute them (model.impute), or make them a level (columns={...: "
-        "tb.WithMissing(tb.Categorical())})."
+        f"column {rows.names[first]!r} lacks {n_missing[first]:,} of {len(rows.codes[0]):,} cells{more}; expected no "
+        "missing cells.\n    Pass missing='available', impute them (model.impute), or make them a level "
+        "(columns={...: tb.WithMissing(tb.Categorical())})."
     )
 
 

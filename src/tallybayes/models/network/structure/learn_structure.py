@@ -23,7 +23,6 @@ from tallybayes.models.network.structure.structure_scores import (
     ScoreCache,
     masks_of,
     members_of,
-    n_cells_of,
     read_score,
 )
 from tallybayes.tally.factor import Name
@@ -206,7 +205,7 @@ def _check_table_sizes(cache: ScoreCache, parents: list[int]) -> None:
         if score == -np.inf:
             members = members_of(parents[child])
             names = [rows.names[k] for k in members]
-            raise TooLargeError.table(rows.names[child], names, n_cells_of(rows, (*members, child)))
+            raise TooLargeError.table(rows.names[child], names, rows.n_cells((*members, child)))
 
 
 def _edges(parents: list[int]) -> np.ndarray:

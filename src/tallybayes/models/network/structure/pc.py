@@ -13,7 +13,6 @@ from tallybayes.models.network.structure.chow_liu import conditional_information
 from tallybayes.models.network.structure.constraints import Constraints
 from tallybayes.models.network.structure.encoded_rows import EncodedRows
 from tallybayes.models.network.structure.equivalence_class import apply_meek_rules
-from tallybayes.models.network.structure.structure_scores import n_cells_of
 
 _CHUNK = 256  # tables counted together
 _MAX_CELLS = 1 << 22  # larger tables are not tested: the test has no power
@@ -69,7 +68,7 @@ def _separating_set(rows: EncodedRows, a: int, b: int, sets: list[Columns], alph
     best = None
     largest = alpha
     n_tests = 0
-    testable = [given for given in sets if n_cells_of(rows, (*given, a, b)) <= _MAX_CELLS]
+    testable = [given for given in sets if rows.n_cells((*given, a, b)) <= _MAX_CELLS]
     for first in range(0, len(testable), _CHUNK):
         chunk = testable[first : first + _CHUNK]
         tables = count_joint(rows.codes, rows.sizes, [(*given, a, b) for given in chunk], rows.weight)

@@ -61,13 +61,13 @@ class TableSumScore:
     def score_families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
         """Return the scores of families; that of incomplete rows is scaled from the complete ones to all rows."""
         scores = np.full(len(families), -np.inf)
-        fits = [k for k, (child, parents) in enumerate(families) if n_cells_of(rows, (*parents, child)) <= MOST_CELLS]
+        fits = [k for k, (child, parents) in enumerate(families) if rows.n_cells((*parents, child)) <= MOST_CELLS]
         scores[fits] = self._score(rows, [families[k] for k in fits])
         return scores
 
     def _score(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
         members = [(*parents, child) for child, parents in families]
-        n_rows = np.array([n_cells_of(rows, parents) for _, parents in families], dtype=np.float64)
+        n_rows = np.array([rows.n_cells(parents) for _, parents in families], dtype=np.float64)
         n_levels = rows.sizes[[child for child, _ in families]].astype(np.float64)
         n_cells = n_rows * n_levels
         priors = self.cell_prior(n_cells, n_levels), self.row_prior(n_rows, n_levels)
@@ -136,7 +136,7 @@ class BDeScore:
         for k, (child, parents) in enumerate(families):
             members = (*parents, child)
             fraction = rows.observed_fraction(members)
-            if fraction > 0 and 32 * n_cells_of(rows, members) <= min(available_memory(), 32 * MOST_CELLS):
+            if fraction > 0 and 32 * rows.n_cells(members) <= min(available_memory(), 32 * MOST_CELLS):
                 (table,) = count_joint(rows.codes, rows.sizes, [members], rows.weight)
                 names = tuple(rows.names[parent] for parent in parents)
                 prior = self.prior.concentration(rows.names[child], names, levels).concentration
@@ -211,8 +211,3 @@ def members_of(mask: int) -> tuple[int, ...]:
 def masks_of(edges: np.ndarray) -> list[int]:
     """Return the parents of every column as a bit mask, from edges [parent, child]."""
     return [sum(1 << k for k in np.flatnonzero(column).tolist()) for column in edges.T]
-
-
-def n_cells_of(rows: EncodedRows, members: Sequence[int]) -> int:
-    """Return the number of cells of a table of some columns."""
-    return math.prod(len(rows.levels[k]) for k in members)
