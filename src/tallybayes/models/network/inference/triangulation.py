@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 _FEW_CELLS = 1 << 14  # total size of cliques that is small enough
-_N_RANDOM_ORDERS = 8  # orders with random ties
+_N_RANDOM_ORDERS = 8  # orders with random factors
+_NOISE = 0.2  # standard deviation of their logarithms
 _MAX_WORK = 1 << 24  # visited neighbors and pairs of them after which no other order is tried
 _EXACT_DEGREE = 64  # the cost of variables with more neighbors is updated only when they are next
 
@@ -84,9 +85,7 @@ def _graph(sizes: Sequence[int], scopes: Iterable[Sequence[int]]) -> list[set[in
     """Return the neighbors of every variable: those that share a scope with it."""
     graph: list[set[int]] = [set() for _ in sizes]
     for scope in scopes:
-        for first, second in combinations(set(scope), 2):
-            graph[first].add(second)
-            graph[second].add(first)
+        _join(graph, set(scope))
     return graph
 
 
@@ -96,13 +95,12 @@ def n_cells(clique: Iterable[int], sizes: Sequence[int]) -> int:
 
 
 class _Rule(NamedTuple):
-    """Greedy rule for the next variable: the least fill-in, the smallest clique, or the latter near eliminated ones.
+    """Greedy rule for the next variable: the least fill-in, or a sweep from a first variable along its neighbors.
 
-    ``ranks`` break ties instead of the sizes of cliques; ``start`` is the first variable of a sweep.
+    The fill-in is weighted by cells, and multiplied by ``factors``, one for each variable.
     """
 
-    name: str  # "fill", "fill of cells", "clique" or "sweep"
-    ranks: Sequence[int] | None = None
+    factors: Sequence[float] = ()
     start: int = -1
 
 
@@ -111,39 +109,36 @@ def _best_elimination(
 ) -> Elimination:
     """Return the elimination with the fewest cells of several greedy rules.
 
-    Two rules suffice if they need few cells. Otherwise others are tried: fill-in weighted by cells, sweeps from end
-    to end (best for grids), and random ties, from a fixed seed and with bounded work. Each is stopped when it needs
-    more cells than the best.
+    The least fill-in suffices if it needs few cells. Otherwise others are tried: sweeps from end to end (best for
+    grids), and the least fill-in with random factors, from a fixed seed and with bounded work. Each is stopped when it
+    needs more cells than the best.
     """
     best: Elimination = []
     fewest = math.inf
     work = 0
-    for number, rule in enumerate(_rules(graph)):
-        if number > 1 and (fewest <= _FEW_CELLS or work > _MAX_WORK):
-            break
-        limit = fewest if number > 1 else math.inf
-        eliminated, spent = _eliminate([set(neighbors) for neighbors in graph], sizes, rule, max_cells, late, limit)
+    for rule in _rules(graph):
+        eliminated, spent = _eliminate([set(neighbors) for neighbors in graph], sizes, rule, max_cells, late, fewest)
         work += spent
         is_complete = len(eliminated) == len(graph) and all(n_cells(c, sizes) <= max_cells for _, c in eliminated[-1:])
         cells = sum(n_cells(clique, sizes) for clique in _clique_tree(eliminated)[0]) if is_complete else math.inf
         if cells < fewest or not best:
             best, fewest = eliminated, cells
+        if fewest <= _FEW_CELLS or work > _MAX_WORK:
+            break
     return best
 
 
 def _rules(graph: list[set[int]]) -> Iterator[_Rule]:
-    """Yield the rules; the first two are always tried."""
-    yield _Rule("fill")
-    yield _Rule("clique")
-    yield _Rule("fill of cells")
+    """Yield the rules to try in order."""
+    yield _Rule([1.0] * len(graph))
     starts: list[int] = []
     for _ in range(3):
         starts.append(_farthest(graph, starts[-1] if starts else 0))
     for start in dict.fromkeys(starts):
-        yield _Rule("sweep", None, start)
+        yield _Rule(start=start)
     rng = np.random.default_rng(0)
     for _ in range(_N_RANDOM_ORDERS):
-        yield _Rule("fill", rng.permutation(len(graph)).tolist())
+        yield _Rule(np.exp(_NOISE * rng.standard_normal(len(graph))).tolist())
 
 
 def _farthest(graph: list[set[int]], start: int) -> int:
@@ -173,15 +168,11 @@ def _eliminate(
         nonlocal work
         around = near[variable]
         weight = logs[variable] + sum(logs[other] for other in around)
-        work += len(around)
-        if rule.name == "clique":
-            return variable in late, weight, 0.0, 0, variable
-        if rule.name == "sweep":
+        if not rule.factors:
+            work += len(around)
             return variable in late, float(variable not in entered), weight, entered.get(variable, 0), variable
         work += len(around) ** 2
-        tie = (weight, 0) if rule.ranks is None else (0.0, rule.ranks[variable])
-        fill = _fill_in(near, around, sizes if rule.name == "fill of cells" else None)
-        return variable in late, fill, *tie, variable
+        return variable in late, rule.factors[variable] * _fill_in(near, around, sizes), weight, 0, variable
 
     current = [cost(variable) for variable in range(len(near))]
     queue = list(current)
@@ -209,8 +200,8 @@ def _eliminate(
         for other in sorted(around):
             near[other].discard(variable)
             entered.setdefault(other, len(entered))
-        new_edges = _join_neighbors(near, around)
-        if rule.name in ("fill", "fill of cells"):
+        new_edges = _join(near, around)
+        if rule.factors:
             around = around.union(*(near[first] & near[second] for first, second in new_edges))
         for other in around:
             if len(near[other]) > _EXACT_DEGREE:
@@ -221,16 +212,14 @@ def _eliminate(
     return eliminated, work
 
 
-def _fill_in(near: list[set[int]], around: set[int], sizes: Sequence[int] | None) -> float:
-    """Return the fill-in of a variable: the number of missing edges among its neighbors or, with sizes, their cells."""
-    if sizes is None:
-        return len(around) * (len(around) - 1) / 2 - sum(len(near[other] & around) for other in around) // 2
+def _fill_in(near: list[set[int]], around: set[int], sizes: Sequence[int]) -> float:
+    """Return the fill-in of a variable: the cells of the missing edges among its neighbors."""
     return sum(sizes[one] * sum(sizes[other] for other in around - near[one] - {one}) for one in around) / 2
 
 
-def _join_neighbors(near: list[set[int]], around: set[int]) -> list[tuple[int, int]]:
-    """Join the neighbors of an eliminated variable pairwise; return the new edges."""
-    new_edges = [(first, second) for first, second in combinations(around, 2) if second not in near[first]]
+def _join(near: list[set[int]], variables: set[int]) -> list[tuple[int, int]]:
+    """Join variables pairwise; return the new edges."""
+    new_edges = [(first, second) for first, second in combinations(variables, 2) if second not in near[first]]
     for first, second in new_edges:
         near[first].add(second)
         near[second].add(first)
