@@ -244,7 +244,8 @@ def _expected_by_the_clique_tree(network, known, weight):
     """Expected counts of every node, and the log likelihood, of all rows on the tree of the whole network."""
     counts, value = [0.0] * len(network.levels), 0.0
     for rows, answer in network.batches(known):
-        more = answer.expected(weight[rows])[: len(network.levels)]
+        families = [network.scope((*network.graph.parents[node], node)) for node in network.levels]
+        more = [answer.marginal(scope) @ weight[rows] for scope in families]
         counts = [part + other for part, other in zip(counts, more, strict=True)]
         value += float(weight[rows] @ answer.log_likelihood)
     return counts, value

@@ -168,20 +168,6 @@ class CliqueTree:
                     linear.cliques[number] = table
         return Propagated(self, linear.cliques, linear.log_likelihood)
 
-    def most_probable(
-        self, potentials: list[np.ndarray], likelihoods: Sequence[Likelihood], n_rows: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the most probable joint assignment, (variables, rows), and its log-probability."""
-        messages = _pass_messages(self, potentials, likelihoods, n_rows, _Max, False)
-        codes = np.zeros((len(self.sizes), n_rows), dtype=np.intp)
-        rows = np.arange(n_rows)
-        for clique, table in zip(self.cliques, messages.cliques, strict=True):
-            shared, others = clique.folded
-            folded = np.broadcast_to(table, (*clique.shape, n_rows)).reshape(shared, others, n_rows)
-            best = folded[_shared_combination(codes, clique), :, rows].argmax(axis=1)
-            _assign(codes, clique, best)
-        return codes, messages.log_likelihood
-
 
 class Propagated(NamedTuple):
     """Result of a propagation for some rows.
@@ -203,19 +189,12 @@ class Propagated(NamedTuple):
     def marginal(self, scope: Sequence[int]) -> np.ndarray:
         """Return p(variables | evidence) of variables in one clique: (*levels in the order of `scope`, rows)."""
         number = self.tree.home(scope)
-        marginal = marginal_of(self.tree.cliques[number], self.cliques[number], scope)
+        table = self.cliques[number]
+        kept = self.tree.cliques[number].axes(scope)
+        dropped = tuple(axis for axis in range(table.ndim - 1) if axis not in kept)
+        summed = table.sum(axis=dropped) if dropped else table
+        marginal = summed.transpose(*np.argsort(np.argsort(kept)), len(kept))
         return np.broadcast_to(marginal, (*marginal.shape[:-1], len(self.log_likelihood)))
-
-    def expected(self, weight: np.ndarray) -> list[np.ndarray]:
-        """Return the expected counts of every scope, summed over rows."""
-        summed = [
-            table.sum(axis=-1, keepdims=True) * weight.sum()
-            if table.shape[-1] == 1 and len(weight) != 1
-            else (table.reshape(-1, len(weight)) @ weight).reshape(*table.shape[:-1], 1)
-            for table in self.cliques
-        ]
-        homes = [(self.tree.home(scope), scope) for scope in self.tree.scopes]
-        return [marginal_of(self.tree.cliques[home], summed[home], scope)[..., 0] for home, scope in homes]
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Sample all variables given the evidence of a single row: codes of shape (variables, n)."""
@@ -223,7 +202,9 @@ class Propagated(NamedTuple):
         for clique, table in zip(self.tree.cliques, self.cliques, strict=True):
             shared, others = clique.folded
             totals = np.cumsum(table[..., 0].reshape(shared, others), axis=1)
-            combination = _shared_combination(codes, clique)
+            combination = np.zeros(n, dtype=np.intp)  # of the variables shared with the clique above
+            for variable, size in zip(clique.variables[: clique.n_shared], clique.shape, strict=False):
+                combination = combination * size + codes[variable]
             ends = totals[combination, -1]
             targets = np.minimum(rng.random(n) * ends, np.nextafter(ends, 0.0))
             drawn = np.empty(n, dtype=np.intp)
@@ -231,17 +212,9 @@ class Propagated(NamedTuple):
             groups, starts = np.unique(combination[order], return_index=True)
             for group, rows in zip(groups, np.split(order, starts[1:]), strict=False):  # no groups for n = 0
                 drawn[rows] = np.searchsorted(totals[group], targets[rows], side="right")
-            _assign(codes, clique, drawn)
+            new = clique.variables[clique.n_shared :]
+            codes[list(new)] = np.unravel_index(drawn, clique.shape[clique.n_shared :])
         return codes
-
-
-def marginal_of(clique: Clique, table: np.ndarray, scope: Sequence[int]) -> np.ndarray:
-    """Sum a table over all variables but those of `scope`: (*levels in the order of `scope`, rows)."""
-    kept = clique.axes(scope)
-    dropped = tuple(axis for axis in range(len(clique.variables)) if axis not in kept)
-    summed = table.sum(axis=dropped) if dropped else table
-    order = np.argsort(np.argsort(kept))
-    return summed.transpose(*order, len(scope))
 
 
 def _topological_order(cliques: list[frozenset[int]], above: list[int], sizes: tuple[int, ...]) -> list[Clique]:
@@ -258,21 +231,6 @@ def _topological_order(cliques: list[frozenset[int]], above: list[int], sizes: t
         ordered.append(Clique(variables, up, len(shared), tuple(sizes[variable] for variable in variables)))
         waiting += [(child, len(ordered) - 1) for child in below[number]]
     return ordered
-
-
-def _shared_combination(codes: np.ndarray, clique: Clique) -> np.ndarray:
-    """Return the index of the combination of the variables shared with the clique above, for codes of all variables."""
-    combination = np.zeros(codes.shape[1], dtype=np.intp)
-    for variable, size in zip(clique.variables[: clique.n_shared], clique.shape, strict=False):
-        combination = combination * size + codes[variable]
-    return combination
-
-
-def _assign(codes: np.ndarray, clique: Clique, chosen: np.ndarray) -> None:
-    """Set the codes of the variables that a clique does not share with the one above."""
-    new = clique.variables[clique.n_shared :]
-    for variable, level in zip(new, np.unravel_index(chosen, clique.shape[clique.n_shared :]), strict=True):
-        codes[variable] = level
 
 
 def _take_rows(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -349,14 +307,6 @@ class _Log:
     @staticmethod
     def finish(table: np.ndarray, total: np.ndarray) -> np.ndarray:
         return np.exp(table - np.where(np.isneginf(total), 0.0, total))
-
-
-class _Max(_Log):
-    """Arithmetic of maxima of products in logarithms."""
-
-    @staticmethod
-    def total(table: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray:
-        return table.max(axis=axis)
 
 
 def _pass_messages(

@@ -20,7 +20,7 @@ from tallybayes.models.network.inference.clique_tree import Propagated
 from tallybayes.models.network.inference.continuous_query import continuous_query_result, is_normal
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
 from tallybayes.models.network.inference.likelihood_weighting import query_by_sampling, sample_discrete_nodes
-from tallybayes.models.network.inference.marginal_map import marginal_map
+from tallybayes.models.network.inference.most_probable import most_probable_levels
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.query_result import MostProbableAssignment, QueryResult
 from tallybayes.tally.domain import labels_of
@@ -119,21 +119,13 @@ def most_probable(
     """Return the most probable joint assignment of nodes given the evidence (MPE, or marginal MAP)."""
     given = one_row(given)
     engine = network.inference.intervened(do)
-    if nodes is not None:
-        query_nodes = _query_nodes(engine, nodes)
-        engine.require_discrete(query_nodes)
-        evidence, propagated = run_query(engine, query_nodes, given, do)
-        levels, log_joint = marginal_map(engine, query_nodes, evidence, do or ())
-        log_probability = min(0.0, log_joint - float(propagated.log_likelihood[0]))
-        is_marginal = len(query_nodes) < len(engine.levels)
-        return MostProbableAssignment(levels, log_probability, display_evidence(given, do), is_marginal)
-    evidence, propagated = run_query(engine, engine.levels, given, do)
-    compiled = engine.compile(do or ())
-    likelihoods, offset = engine.likelihoods(evidence, slice(0, 1), do or ())
-    codes, log_joints = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
-    levels = {node: engine.levels[node][int(code)] for node, code in zip(engine.levels, codes[:, 0], strict=True)}
-    log_probability = log_joints[0] + offset[0] - propagated.log_likelihood[0]
-    return MostProbableAssignment(levels, float(log_probability), display_evidence(given, do))
+    query_nodes = tuple(engine.levels) if nodes is None else _query_nodes(engine, nodes)
+    engine.require_discrete(query_nodes)
+    evidence, propagated = run_query(engine, query_nodes, given, do)
+    levels, log_joint = most_probable_levels(engine, query_nodes, evidence, do or ())
+    log_probability = min(0.0, log_joint - float(propagated.log_likelihood[0]))
+    is_marginal = len(query_nodes) < len(engine.levels)
+    return MostProbableAssignment(levels, log_probability, display_evidence(given, do), is_marginal)
 
 
 def probability(network: EstimatedNetwork, given: GivenNodes, do: GivenNodes) -> float:

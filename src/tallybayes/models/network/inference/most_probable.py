@@ -1,4 +1,4 @@
-"""Marginal MAP: the most probable joint assignment of some nodes, summed over the others, exactly."""
+"""Most probable joint assignment of all nodes (MPE), or of some, summed over the others (marginal MAP), exactly."""
 
 from __future__ import annotations
 
@@ -16,33 +16,45 @@ if TYPE_CHECKING:
     from tallybayes.models.network.inference.network_inference import NetworkInference
 
 
-def marginal_map(
+def most_probable_levels(
     inference: NetworkInference, query_nodes: tuple[Name, ...], evidence: Evidence, do: Iterable[Name]
 ) -> tuple[dict[Name, Any], float]:
-    """Return the most probable joint assignment of some nodes, and log p(assignment, evidence).
+    """Return the most probable joint assignment of some nodes, or all, and log p(assignment, evidence).
 
-    Sums and maxima do not commute, so the other nodes are eliminated first. Before the size of the tree is checked,
-    factors are reduced by the evidence, and nodes without influence on the query or the evidence are removed.
+    Sums and maxima do not commute, so that a marginal assignment needs a tree in which the other nodes are eliminated
+    first. Before its size is checked, factors are reduced by the evidence, and nodes without influence on the query or
+    the evidence are removed.
     """
-    observed = {node: int(codes[0]) for node, codes in evidence.codes.items()}
-    factors, offset = _reduced_factors(inference, query_nodes, evidence, set(do), observed)
-    used = {variable for scope, _ in factors for variable in scope}
+    if len(query_nodes) == len(inference.levels):
+        observed: dict[Name, int] = {}
+        factors, offset = _reduced_factors(inference, query_nodes, evidence, set(do), observed)
+        tree = inference.compile(do).tree
+    else:
+        observed = {node: int(codes[0]) for node, codes in evidence.codes.items()}
+        factors, offset = _reduced_factors(inference, query_nodes, evidence, set(do), observed)
+        tree = _marginal_tree(inference, query_nodes, observed, [scope for scope, _ in factors if scope])
+    codes, log_joint = _maximize(tree, factors, {inference.index[node] for node in query_nodes if node not in observed})
+    levels = {
+        node: inference.levels[node][observed.get(node, int(codes[inference.index[node]]))] for node in query_nodes
+    }
+    return levels, log_joint + offset
+
+
+def _marginal_tree(
+    inference: NetworkInference, query_nodes: tuple[Name, ...], observed: Mapping[Name, int], scopes: list[Scope]
+) -> CliqueTree:
+    """Return the tree of factors in which the nodes of the query are eliminated last."""
+    used = {variable for scope in scopes for variable in scope}
     sizes = [size if variable in used else 1 for variable, size in enumerate(inference.sizes)]
-    query = {inference.index[node] for node in query_nodes if node not in observed}
-    scopes = [scope for scope, _ in factors if scope]
+    query = [inference.index[node] for node in query_nodes if node not in observed]
     try:
-        tree = CliqueTree(sizes, scopes, list(inference.levels), last=query)
+        return CliqueTree(sizes, scopes, list(inference.levels), last=query)
     except TooLargeError as error:
         reason = str(error).split("\n", maxsplit=1)[0]
         raise TooLargeError(
             f"the most probable assignment of {len(query_nodes)} of {len(inference.levels)} nodes: {reason}\n"
             "    Pass fewer nodes, all of them (nodes=None), or more evidence in given=."
         ) from None
-    codes, log_joint = _maximize(tree, factors, query)
-    levels = {
-        node: inference.levels[node][observed.get(node, int(codes[inference.index[node]]))] for node in query_nodes
-    }
-    return levels, log_joint + offset
 
 
 def _reduced_factors(
