@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.network.inference.student_t_mixture import StudentTMixture
+from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.factor import Name
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN = 12
 _BAR = 20
 _QS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-class QueryResult(Mapping[Any, Any]):
+class QueryResult(Result, Mapping[Any, Any]):
     """Posterior distribution p(nodes | given) of discrete nodes, continuous nodes, or both.
 
     The result is a mapping from levels of the discrete nodes (tuples of levels for several) to their probability. With
@@ -37,6 +33,10 @@ class QueryResult(Mapping[Any, Any]):
     continuous neighbors is Student's t, because its parameters are integrated out. Methods and attributes of
     continuous nodes, such as `mean` and `pdf`, marginalize over the discrete nodes of the result; they raise
     `DataError` if there is no continuous node.
+
+    `to_frame` has a row for every combination of levels: the levels, the probability, and the mean and standard
+    deviation of every continuous node. Without discrete nodes, it has a row for every node: its name, mean and standard
+    deviation.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class QueryResult(Mapping[Any, Any]):
       'yes'  0.8044  ████████████████
     >>> clinic.query("fever", {"ill": "yes"})
     p(fever | ill = 'yes'): mean 38.5, standard deviation 0.8
-      5 %  37.18
-     25 %  37.96
-     50 %  38.5
-     75 %  39.04
-     95 %  39.82
+       5 %  37.18
+      25 %  37.96
+      50 %  38.5
+      75 %  39.04
+      95 %  39.82
     >>> result = clinic.query(["ill", "fever"])
     >>> result
     p(ill, fever)
@@ -130,11 +130,8 @@ class QueryResult(Mapping[Any, Any]):
         selected = self._mixture.combinations == np.ravel_multi_index(codes, self.probabilities.shape)
         if not selected.any():
             raise KeyError(level)
-        weights, locations, scatters, nu, combinations = (part[selected] for part in self._mixture)
-        none = np.zeros_like(combinations)
-        mixture = StudentTMixture(weights / weights.sum(), locations, scatters, nu, none)
         given = {**self.given, **dict(zip(self.discrete_nodes, levels, strict=True))}
-        return QueryResult(self.continuous_nodes, {}, np.ones(()), given, mixture)
+        return QueryResult(self.continuous_nodes, {}, np.ones(()), given, self._mixture.conditional(selected))
 
     def __iter__(self) -> Iterator[Any]:
         self._require_discrete("levels")
@@ -188,8 +185,7 @@ class QueryResult(Mapping[Any, Any]):
         -------
         float, or ndarray of the shape of `x`
         """
-        density = self._univariate("pdf").pdf(np.asarray(x, dtype=float))
-        return float(density) if np.ndim(x) == 0 else density
+        return _plain(self._univariate("pdf").pdf(np.asarray(x, dtype=float)))
 
     def cdf(self, x: npt.ArrayLike) -> Any:
         """Compute the cumulative distribution function of the continuous node: the probability of at most `x`.
@@ -202,8 +198,7 @@ class QueryResult(Mapping[Any, Any]):
         -------
         float, or ndarray of the shape of `x`
         """
-        probability = self._univariate("cdf").cdf(np.asarray(x, dtype=float))
-        return float(probability) if np.ndim(x) == 0 else probability
+        return _plain(self._univariate("cdf").cdf(np.asarray(x, dtype=float)))
 
     def quantile(self, q: npt.ArrayLike) -> Any:
         """Compute quantiles of the continuous node: the inverse of `cdf`.
@@ -217,11 +212,10 @@ class QueryResult(Mapping[Any, Any]):
         -------
         float, or ndarray of the shape of `q`
         """
-        probabilities = np.atleast_1d(np.asarray(q, dtype=float))
+        probabilities = np.asarray(q, dtype=float)
         if not ((probabilities > 0) & (probabilities < 1)).all():
             raise DataError.wrong_type("q", repr(q), "numbers between 0 and 1")
-        values = self._univariate("quantile").quantile(probabilities)
-        return float(values[0]) if np.ndim(q) == 0 else values.reshape(np.shape(q))
+        return _plain(self._univariate("quantile").quantile(probabilities))
 
     def interval(self, mass: float = 0.95) -> np.ndarray:
         """Compute the equal-tailed interval of the continuous node.
@@ -260,32 +254,19 @@ class QueryResult(Mapping[Any, Any]):
         columns = np.array([self.continuous_nodes.index(node) for node in nodes if node not in levels], dtype=np.intp)
         if self._mixture is None or not len(columns):
             return QueryResult(nodes, levels, probabilities, self.given)
-        weights, locations, scatters, nu, combinations = self._mixture
+        combinations = np.zeros_like(self._mixture.combinations)
         if axes:
-            codes = np.unravel_index(combinations, self.probabilities.shape)
+            codes = np.unravel_index(self._mixture.combinations, self.probabilities.shape)
             combinations = np.ravel_multi_index([codes[axis] for axis in axes], probabilities.shape)
-        else:
-            combinations = np.zeros_like(combinations)
-        scatters = scatters[:, columns[:, None], columns]
-        mixture = StudentTMixture(weights, locations[:, columns], scatters, nu[:, columns], combinations)
-        return QueryResult(nodes, levels, probabilities, self.given, mixture)
+        return QueryResult(nodes, levels, probabilities, self.given, self._mixture.marginal(columns, combinations))
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame.
-
-        A row for every combination of levels: the levels, the probability, and the mean and standard deviation of
-        every continuous node. Without discrete nodes, a row for every node: its name, mean and standard deviation.
-        """
-        import pandas as pd
-
+    def _frame_data(self) -> FrameData:
         if not self.levels:
-            numbers = {"mean": np.atleast_1d(self.mean), "std": np.atleast_1d(self.std)}
-            return pd.DataFrame({"node": list(self.nodes), **numbers})
-        moments = zip(*(self._conditional_moments(k) for k in self._combinations), strict=True)
-        frame = pd.DataFrame(list(self._combinations.values()), columns=list(self.discrete_nodes))
-        probabilities = self.probabilities.ravel()[list(self._combinations)]
-        numbers = {free_name("probability", self.nodes): probabilities}
-        return frame.assign(**numbers, **dict(zip(self._moment_names(), map(list, moments), strict=True)))
+            return {"node": self.nodes, "mean": np.atleast_1d(self.mean), "std": np.atleast_1d(self.std)}
+        names = [*self.discrete_nodes, free_name("probability", self.nodes), *self._moment_names()]
+        probabilities = self.probabilities.ravel()
+        rows = ((*levels, probabilities[k], *self._conditional_moments(k)) for k, levels in self._combinations.items())
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
     def _moment_names(self) -> list[str]:
         return [f"{printable(node)}: {moment}" for node in self.continuous_nodes for moment in ("mean", "std")]
@@ -324,11 +305,24 @@ class QueryResult(Mapping[Any, Any]):
         draws = "" if self.n_draws is None else f", {self.n_draws:,} draws (effective size {self.effective_size:,.0f})"
         return format_query(self.nodes, self.given) + draws
 
-    def _sorted(self) -> list[int]:
-        """Return the combinations of levels: in their order if they are few, else the most probable first."""
+    def _content(self) -> list[str | ResultTable]:
+        if not self.levels:
+            return [self._continuous_table()]
         probabilities = self.probabilities.ravel()
         combinations = list(self._combinations)
-        return combinations if len(self) <= _SHOWN else sorted(combinations, key=lambda k: -probabilities[k])
+        if len(self) > _SHOWN:  # the most probable first
+            combinations = sorted(combinations, key=lambda k: -probabilities[k])
+        shown = combinations[:_SHOWN]
+        head: list[str] = []
+        levels = [list(map(repr, self._combinations[k])) for k in shown]
+        if self._mixture is None:
+            levels = [[", ".join(names)] for names in levels]
+        else:
+            head = [*map(printable, self.levels), "probability", *self._moment_names()]
+        rows = [[*names, *self._cells(k)] for names, k in zip(levels, shown, strict=True)]
+        rest = 1 - probabilities[shown].sum()
+        more = [f"  … {len(self) - _SHOWN} less probable, {rest:.4f} together"] if len(self) > _SHOWN else []
+        return [ResultTable(rows, head, self._title()), *more]
 
     def _cells(self, combination: int) -> list[str]:
         """Return the printed probability, and moments of continuous nodes or a bar, of one combination of levels."""
@@ -341,45 +335,18 @@ class QueryResult(Mapping[Any, Any]):
             shown = ["█" * round(_BAR * probability)]
         return [f"{probability:.4f}", *shown]
 
-    def _continuous_rows(self) -> list[list[str]]:
+    def _continuous_table(self) -> ResultTable:
         """Return quantiles of one continuous node; mean, standard deviation and correlations of several."""
         if len(self.nodes) == 1:
-            return [[f"{q:.0%}".replace("%", " %"), f"{x:.4g}"] for q, x in zip(_QS, self.quantile(_QS), strict=True)]
+            title = f"{self._title()}: mean {self.mean:.4g}, standard deviation {self.std:.4g}"
+            quantiles = zip(_QS, self.quantile(_QS), strict=True)
+            return ResultTable([[f"{q:.0%}".replace("%", " %"), f"{x:.4g}"] for q, x in quantiles], (), title, "rl")
         scale = np.where(self.std > 0, self.std, 1.0)
         correlation = self.covariance / (scale[:, None] * scale)
         numbers = zip(self.nodes, self.mean, self.std, correlation, strict=True)
-        return [
-            ["", "mean", "std", *(f"corr. with {printable(node)}" for node in self.nodes)],
-            *([printable(node), f"{m:.4g}", f"{s:.4g}", *(f"{r:.3f}" for r in row)] for node, m, s, row in numbers),
-        ]
-
-    def __repr__(self) -> str:
-        if not self.levels:
-            rows = self._continuous_rows()
-            if len(self.nodes) > 1:
-                return "\n".join([f"{self._title()}: means, standard deviations and correlations", *text_table(rows)])
-            title = f"{self._title()}: mean {self.mean:.4g}, standard deviation {self.std:.4g}"
-            return "\n".join([title, *(f"{q:>5}  {x}" for q, x in rows)])
-        shown = self._sorted()[:_SHOWN]
-        levels = [list(map(repr, self._combinations[k])) for k in shown]
-        if self._mixture is None:
-            rows = [[", ".join(names), *self._cells(k)] for names, k in zip(levels, shown, strict=True)]
-        else:
-            rows = [[*map(printable, self.levels), "probability", *self._moment_names()]]
-            rows += [[*names, *self._cells(k)] for names, k in zip(levels, shown, strict=True)]
-        lines = text_table(rows)
-        if len(self) > len(shown):
-            rest = 1 - self.probabilities.ravel()[shown].sum()
-            lines.append(f"  … {len(self) - len(shown)} less probable, {rest:.4f} together")
-        return "\n".join([self._title(), *lines])
-
-    def _repr_html_(self) -> str:
-        if not self.levels:
-            rows = self._continuous_rows()
-            head, *body = [["", self._title()], *rows] if len(self.nodes) == 1 else rows
-            return html_parts((self._title(), head, body))
-        names = [*self.discrete_nodes, "probability", *(self._moment_names() or [""])]
-        return html_parts((self._title(), names, ([*self._combinations[k], *self._cells(k)] for k in self._sorted())))
+        rows = [[printable(node), f"{m:.4g}", f"{s:.4g}", *(f"{r:.3f}" for r in row)] for node, m, s, row in numbers]
+        head = ["", "mean", "std", *(f"corr. with {printable(node)}" for node in self.nodes)]
+        return ResultTable(rows, head, f"{self._title()}: means, standard deviations and correlations")
 
 
 Value = TypeVar("Value")
@@ -401,7 +368,7 @@ class NodeMapping(Mapping[Any, Value]):
         return len(self._values)
 
 
-class MostProbableAssignment(NodeMapping[Any]):
+class MostProbableAssignment(Result, NodeMapping[Any]):
     """Most probable joint assignment: a mapping from node to level.
 
     Attributes
@@ -420,24 +387,18 @@ class MostProbableAssignment(NodeMapping[Any]):
         self.given = dict(given)
         self._is_marginal = is_marginal
 
-    def _rows(self) -> list[list[Any]]:
-        """Return node, level and role of every row of the table."""
+    def _frame_data(self) -> FrameData:
+        return {"node": list(self), "level": list(self.values())}
+
+    def _content(self) -> list[ResultTable]:
         roles = {node: "(evidence)" if node in self.given else "" for node in self}
         roles |= {node: "(intervention)" for node in self if f"do({node})" in self.given}
-        return [[printable(node), repr(level), roles[node]] for node, level in self.items()]
-
-    def _title(self) -> str:
         others = ", summed over the others" if self._is_marginal else ""
-        return f"most probable assignment{others}, p = {np.exp(self.log_probability):.4g}"
-
-    def __repr__(self) -> str:
-        return "\n".join([self._title(), *text_table(self._rows())])
-
-    def _repr_html_(self) -> str:
-        return html_parts((self._title(), ["node", "level", ""], self._rows()))
+        title = f"most probable assignment{others}, p = {np.exp(self.log_probability):.4g}"
+        return [ResultTable([[printable(node), repr(self[node]), roles[node]] for node in self], (), title)]
 
 
-class NodePosteriors(NodeMapping[np.ndarray]):
+class NodePosteriors(Result, NodeMapping[np.ndarray]):
     """p(node | evidence) of many rows: a mapping from node to an array of shape (n, n_levels).
 
     Attributes
@@ -468,14 +429,14 @@ class NodePosteriors(NodeMapping[np.ndarray]):
         """Rows whose evidence has probability 0."""
         return np.isneginf(self.log_likelihood)
 
-    def __repr__(self) -> str:
+    def _frame_data(self) -> FrameData:
+        columns = [(node, k, level) for node, levels in self.levels.items() for k, level in enumerate(levels)]
+        return {f"{printable(node)}: {level!r}": self[node][:, k] for node, k, level in columns}
+
+    def _content(self) -> list[str]:
         n_impossible = int(self.impossible.sum())
         more = f", {n_impossible} impossible" if n_impossible else ""
-        return f"NodePosteriors: {len(self)} nodes, {len(self.log_likelihood)} rows{more}"
-
-    def _repr_html_(self) -> str:
-        rows = ([node, ", ".join(map(repr, self.levels[node]))] for node in self)
-        return html_parts((repr(self), ["node", "levels"], rows))
+        return [f"NodePosteriors: {len(self)} nodes, {len(self.log_likelihood)} rows{more}"]
 
 
 def format_query(nodes: Iterable[Name], given: Mapping[Any, Any]) -> str:
@@ -495,6 +456,11 @@ def _unpacked(values: Sequence[Any] | np.ndarray) -> Any:
     if len(values) > 1:
         return values if isinstance(values, np.ndarray) else tuple(values)
     return float(values[0]) if isinstance(values, np.ndarray) else values[0]
+
+
+def _plain(values: np.ndarray) -> Any:
+    """Return an array, or its number if it has no axes."""
+    return values if values.ndim else values.item()
 
 
 def _is_bool(level: object) -> bool:

@@ -31,6 +31,17 @@ class StudentTMixture(NamedTuple):
     degrees_of_freedom: np.ndarray
     combinations: np.ndarray
 
+    def conditional(self, selected: np.ndarray) -> StudentTMixture:
+        """Return the mixture of some components, of one combination of levels."""
+        weights, *parts = (part[selected] for part in self[:-1])
+        return StudentTMixture(weights / weights.sum(), *parts, np.zeros(len(weights), dtype=np.intp))
+
+    def marginal(self, columns: np.ndarray, combinations: np.ndarray) -> StudentTMixture:
+        """Return the mixture of some dimensions, with other combinations of levels."""
+        scatters = self.scatters[:, columns[:, None], columns]
+        degrees_of_freedom = self.degrees_of_freedom[:, columns]
+        return StudentTMixture(self.weights, self.locations[:, columns], scatters, degrees_of_freedom, combinations)
+
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of shape (d,) and the covariance of shape (d, d); variances may be infinite."""
         nu = self.degrees_of_freedom
@@ -64,15 +75,12 @@ class StudentTMixture(NamedTuple):
         return probability
 
     def quantile(self, q: np.ndarray) -> np.ndarray:
-        """Invert `cdf` by bisection: (n,) values for probabilities of shape (n,)."""
-        location, largest_scale = self.locations[:, 0], np.sqrt(self.scatters[:, 0, 0].max())
-        low, high = np.full(q.shape, location.min()), np.full(q.shape, location.max())
-        step = np.full(q.shape, largest_scale)
-        while (above := self.cdf(low) > q).any():
-            low, step = np.where(above, low - step, low), np.where(above, 2 * step, step)
-        step[:] = largest_scale
-        while (below := self.cdf(high) < q).any():
-            high, step = np.where(below, high + step, high), np.where(below, 2 * step, step)
+        """Invert `cdf` by bisection: a value for each probability."""
+        low, high = np.full(q.shape, self.locations[:, 0].min()), np.full(q.shape, self.locations[:, 0].max())
+        step = np.sqrt(self.scatters[:, 0, 0].max())
+        while (outside := (self.cdf(low) > q) | (self.cdf(high) < q)).any():
+            low, high = np.where(outside, low - step, low), np.where(outside, high + step, high)
+            step = 2 * step
         for _ in range(_MAX_BISECTIONS):
             middle = low + (high - low) / 2
             if ((middle <= low) | (middle >= high)).all():
