@@ -13,6 +13,7 @@ from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.models.network.analysis.d_separation import format_path
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.query_result import format_evidence
+from tallybayes.results.result import Result
 from tallybayes.tally.factor import Name
 
 _MAX_MEDIATORS = 3  # the largest front-door set searched for
@@ -41,16 +42,26 @@ class Identification(NamedTuple):
         condition = f", given {evidence}" if evidence else ""
         return f"effect of {printable(self.treatment)} on {printable(self.outcome)}{condition}, {how}"
 
+
+class IdentifiedEffect(Result):
+    """Effect under intervention beside the observational one; base of the results for both kinds of treatment."""
+
+    def __init__(
+        self, identification: Identification, interventional: Any, observational: Any, given: Mapping[Any, Any]
+    ) -> None:
+        self.treatment, self.outcome, self.criterion, self.adjusted, self._unobserved = identification
+        self.interventional = interventional
+        self.observational = observational
+        self.difference = interventional - observational
+        self.given = dict(given)
+        self._title = identification.title(given)
+
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
         """The nodes to highlight in a plot of the network, by their role."""
         word = "mediators" if self.criterion == "front-door" else "adjusted for"
-        return {
-            "treatment": (self.treatment,),
-            "outcome": (self.outcome,),
-            word: self.adjusted,
-            "unobserved": self.unobserved,
-        }
+        ends = {"treatment": (self.treatment,), "outcome": (self.outcome,)}
+        return {**ends, word: self.adjusted, "unobserved": self._unobserved}
 
 
 def identify(

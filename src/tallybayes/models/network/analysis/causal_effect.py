@@ -11,7 +11,7 @@ import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.models.inputs.features import one_row
-from tallybayes.models.network.analysis.adjustment_sets import Identification, identify
+from tallybayes.models.network.analysis.adjustment_sets import Identification, IdentifiedEffect, identify
 from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.analysis.linear_causal_effect import LinearCausalEffect, linear_causal_effect
 from tallybayes.models.network.estimated_network import EstimatedNetwork
@@ -19,7 +19,7 @@ from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, run_query
 from tallybayes.models.network.inference.query_result import QueryResult, format_evidence
-from tallybayes.results.result import FrameData, Result, ResultTable
+from tallybayes.results.result import FrameData, ResultTable
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
 
@@ -49,8 +49,8 @@ def causal_effect(
     sizes = {node: len(levels) for node, levels in inference.levels.items()}  # only discrete nodes are summed over
     identification = identify(graph, (treatment, outcome), conditions, adjustment_set, hidden, sizes)
     adjusted = identification.adjusted
-    sums, weights = _joint_sums(inference, treatment, outcome, adjusted, given)
-    interventional, without_rows = _adjust(sums, weights, identification.criterion)
+    means, weights = _outcome_means(inference, (treatment, *adjusted), outcome, given)
+    interventional, without_rows = _adjust(means, weights, identification.criterion)
     levels = inference.levels[treatment]
     undefined = {
         levels[x]: dict(zip(adjusted, _levels_at(inference, adjusted, z), strict=True)) for x, z in without_rows.items()
@@ -58,12 +58,12 @@ def causal_effect(
     if len(undefined) == len(levels):
         raise _undefined_effect(treatment, outcome, *next(iter(undefined.items())))
     with np.errstate(divide="ignore", invalid="ignore"):
-        observational = sums.sum(axis=1) / weights.sum(axis=1)[:, None]
-    outcomes = inference.levels.get(outcome)
-    return CausalEffect(identification, (levels, outcomes), (interventional, observational), conditions, undefined)
+        observational = np.einsum("xz,xzk->xk", weights, means) / weights.sum(axis=1)[:, None]
+    levels_of_both = levels, inference.levels.get(outcome)
+    return CausalEffect(identification, levels_of_both, interventional, observational, conditions, undefined)
 
 
-class CausalEffect(Result, Mapping[Any, Any]):
+class CausalEffect(IdentifiedEffect, Mapping[Any, Any]):
     """Causal effect: a mapping from levels of the treatment to p(outcome | do(treatment = level)), or to means.
 
     Attributes
@@ -93,17 +93,15 @@ class CausalEffect(Result, Mapping[Any, Any]):
         self,
         identification: Identification,
         levels: tuple[tuple[Any, ...], tuple[Any, ...] | None],
-        tables: tuple[np.ndarray, np.ndarray],
+        interventional: np.ndarray,
+        observational: np.ndarray,
         given: Mapping[Any, Any],
         undefined: Mapping[Any, Mapping[Any, Any]],
     ) -> None:
-        self.treatment, self.outcome, self.criterion, self.adjusted, _ = identification
-        self._identification = identification
         self._levels, self._outcomes = levels
-        self.given = dict(given)
         self._undefined = dict(undefined)
-        self.interventional, self.observational = (t if self._outcomes else t[:, 0] for t in tables)
-        self.difference = self.interventional - self.observational
+        tables = (table if self._outcomes else table[:, 0] for table in (interventional, observational))
+        super().__init__(identification, *tables, given)
         for table in (self.interventional, self.observational, self.difference):
             table.setflags(write=False)
 
@@ -142,11 +140,6 @@ class CausalEffect(Result, Mapping[Any, Any]):
         return {outcome: effect[outcome] - reference[outcome] for outcome in effect}
 
     @property
-    def marks(self) -> dict[str, tuple[Name, ...]]:
-        """The nodes to highlight in a plot of the network, by their role."""
-        return self._identification.marks
-
-    @property
     def _columns(self) -> list[Name]:
         """The names of the columns of levels."""
         return [self.treatment] if self._outcomes is None else [self.treatment, self.outcome]
@@ -176,7 +169,7 @@ class CausalEffect(Result, Mapping[Any, Any]):
             rows.append([*map(repr, row[:n_levels]), *numbers])
         head = [*map(printable, self._columns), f"{prefix}interventional", f"{prefix}observational", "difference"]
         notes = [f"  {_undefined_where(self.treatment, *item)}" for item in self._undefined.items()]
-        return [ResultTable(rows, head, self._identification.title(self.given), max_rows=_SHOWN), *notes]
+        return [ResultTable(rows, head, self._title, max_rows=_SHOWN), *notes]
 
 
 def _check_roles(
@@ -206,54 +199,38 @@ def _check_roles(
             )
 
 
-def _joint_sums(
-    inference: NetworkInference, treatment: Name, outcome: Name, adjusted: tuple[Name, ...], given: GivenNodes
+def _outcome_means(
+    inference: NetworkInference, nodes: tuple[Name, ...], outcome: Name, given: GivenNodes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the joint p(treatment, adjusted, outcome), (levels, combinations, outcomes), and p(treatment, adjusted).
+    """Return p(outcome | treatment, adjusted), (levels, combinations, outcomes), and p(treatment, adjusted).
 
-    For a continuous outcome, the last axis has one entry: the mean times the probability.
+    `nodes` are the treatment and the adjusted nodes. For a continuous outcome, the last axis has one entry: its mean.
+    Combinations that never occur have 0.
     """
-    is_continuous = inference.is_continuous(outcome)
-    ends = [outcome]
-    if is_continuous:
-        parents = inference.graph.parents[inference.leaf_of(outcome)]
-        ends = [parent for parent in parents if parent not in {treatment, *adjusted, *(given or {})}]
-    axes = (treatment, *adjusted, *ends)
-    evidence, propagated = run_query(inference, [treatment, *adjusted, outcome], given, None, together=axes)
-    joint = propagated.marginal(inference.scope(axes))[..., 0]
-    n_combinations = math.prod(len(inference.levels[node]) for node in adjusted)
-    folded = joint.reshape(len(inference.levels[treatment]), n_combinations, -1)
-    if not is_continuous:
-        return folded, folded.sum(axis=2)
-    means = _means(inference, outcome, axes, {node: int(codes[0]) for node, codes in evidence.codes.items()})
-    return (joint * means).reshape(folded.shape).sum(axis=2, keepdims=True), folded.sum(axis=2)
+    evidence, propagated = run_query(inference, [*nodes, outcome], given, None, together=nodes)
+    joint = propagated.marginal(inference.scope(nodes))[..., 0]
+    possible = np.flatnonzero(joint)
+    codes = np.unravel_index(possible, joint.shape)
+    rows = evidence.take(np.zeros(len(possible), dtype=np.intp)).with_codes(dict(zip(nodes, codes, strict=True)))
+    parents, values = (outcome,), np.eye(len(inference.levels.get(outcome, ())))
+    if inference.is_continuous(outcome):
+        if inference.widths[outcome] > 1:
+            raise DataError(f"node {outcome!r} has {inference.widths[outcome]} columns; expected one.")
+        leaf, column = inference.component_index.get(outcome, (outcome, 0))
+        parents, scorer = inference.graph.parents[leaf], inference.leaves[leaf]
+        values = np.nan_to_num(scorer.family.mean(scorer.parameters)).reshape(inference.n_groups(leaf), -1)[:, [column]]
+    means = np.zeros((joint.size, values.shape[1]))
+    for batch, of_batch in inference.batches(rows):
+        means[possible[batch]] = inference.joint_posterior(parents, of_batch, rows, batch).T @ values
+    return means.reshape(len(joint), -1, values.shape[1]), joint.reshape(len(joint), -1)
 
 
-def _means(
-    inference: NetworkInference, outcome: Name, axes: tuple[Name, ...], observed: Mapping[Name, int]
-) -> np.ndarray:
-    """Return the mean of a continuous node for all levels of its parents, broadcast to the axes of some nodes."""
-    if inference.widths[outcome] > 1:
-        raise DataError(f"node {outcome!r} has {inference.widths[outcome]} columns; expected one.")
-    leaf, column = inference.component_index.get(outcome, (outcome, 0))
-    scorer = inference.leaves[leaf]
-    parents = inference.graph.parents[leaf]
-    means = np.nan_to_num(scorer.family.mean(scorer.parameters))[..., column]
-    means = means.reshape([len(inference.levels[parent]) for parent in parents])
-    means = means[tuple(observed.get(parent, slice(None)) for parent in parents)]
-    free = [parent for parent in parents if parent not in observed]
-    order = sorted(range(len(free)), key=lambda k: axes.index(free[k]))
-    shape = [len(inference.levels[node]) if node in free else 1 for node in axes]
-    return np.transpose(means, order).reshape(shape)
-
-
-def _adjust(sums: np.ndarray, weights: np.ndarray, criterion: str) -> tuple[np.ndarray, dict[int, int]]:
+def _adjust(means: np.ndarray, weights: np.ndarray, criterion: str) -> tuple[np.ndarray, dict[int, int]]:
     """Apply the adjustment formula; also return, for levels with an undefined effect, the combination without rows."""
     if criterion == "none":
-        return np.broadcast_to(sums.sum(axis=(0, 1)), (len(sums), sums.shape[2])).copy(), {}
+        return np.tile(np.einsum("xz,xzk->k", weights, means), (len(means), 1)), {}
     p_adjusted = weights.sum(axis=0)
     p_treatment = weights.sum(axis=1)
-    means = sums / np.where(weights > 0, weights, 1.0)[..., None]  # of the outcome, by level and combination
     if criterion == "back-door":
         interventional = np.einsum("z,xzk->xk", p_adjusted, means)
         undefined = (weights == 0) & (p_adjusted > 0)

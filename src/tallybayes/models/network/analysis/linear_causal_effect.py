@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.models.network.analysis.adjustment_sets import Identification, identify
+from tallybayes.models.network.analysis.adjustment_sets import IdentifiedEffect, identify
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.queries import query
-from tallybayes.results.result import FrameData, Result, ResultTable
+from tallybayes.results.result import FrameData, ResultTable
 from tallybayes.tally.factor import Name
 
 _COLUMNS = ("interventional", "observational", "difference")
 
 
-class LinearCausalEffect(Result):
+class LinearCausalEffect(IdentifiedEffect):
     """Change of the mean of a continuous outcome per unit of a continuous treatment.
 
     The interventional slope is constant, because means are linear in continuous parents and no discrete node depends on
@@ -47,24 +47,12 @@ class LinearCausalEffect(Result):
       -1              -3             +2
     """
 
-    def __init__(self, identification: Identification, slopes: tuple[float, float], given: Mapping[Any, Any]) -> None:
-        self.treatment, self.outcome, self.criterion, self.adjusted, _ = identification
-        self._identification = identification
-        self.interventional, self.observational = slopes
-        self.difference = slopes[0] - slopes[1]
-        self.given = dict(given)
-
-    @property
-    def marks(self) -> dict[str, tuple[Name, ...]]:
-        """The nodes to highlight in a plot of the network, by their role."""
-        return self._identification.marks
-
     def _frame_data(self) -> FrameData:
         return {name: [getattr(self, name)] for name in _COLUMNS}
 
     def _content(self) -> list[ResultTable]:
         cells = [f"{self.interventional:.5g}", f"{self.observational:.5g}", f"{round(self.difference, 12) + 0.0:+.5g}"]
-        title = f"{self._identification.title(self.given)}: per unit of {self.treatment}"
+        title = f"{self._title}: per unit of {self.treatment}"
         return [ResultTable([cells], _COLUMNS, title)]
 
 
@@ -102,4 +90,4 @@ def linear_causal_effect(
         low, high = (query(network, outcome, given, {treatment: mean + sign * std}).mean for sign in (-1, 1))
         slope = (high - low) / (2 * std)
     observational = float(joint.covariance[0, 1] / joint.covariance[0, 0])
-    return LinearCausalEffect(identification, (float(slope), observational), given)
+    return LinearCausalEffect(identification, float(slope), observational, given)

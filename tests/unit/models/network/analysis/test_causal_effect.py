@@ -85,7 +85,7 @@ def test_given_adjustment_sets(data):
         assert found.adjusted == tuple(some)
         np.testing.assert_allclose(found.interventional, if_set(network, of, on), atol=1e-12)
     else:
-        with pytest.raises(DataError, match=r"adjust= (holds|leaves)"):
+        with pytest.raises(DataError, match=r"adjust= (has|leaves)"):
             network.causal_effect(of, on, adjust=some)
 
 
