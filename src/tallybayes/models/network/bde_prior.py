@@ -11,7 +11,8 @@ import numpy as np
 from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import PriorError
-from tallybayes.models.network.inference.clique_tree import CliqueTree
+from tallybayes.models.network.graph import Graph
+from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.io.network_tables import NetworkTables
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
@@ -112,16 +113,10 @@ class BDe(FrozenValue):
 
     def _joint(self, names: list[Name]) -> np.ndarray:
         """Return p(names) under the other network."""
-        if not names:
-            return np.ones(())
         tables = self.tables
-        index = {name: k for k, name in enumerate(tables.parents)}
-        sizes = [len(tables.levels[name]) for name in index]
-        scopes = [tuple(index[name] for name in (*parents, node)) for node, parents in tables.parents.items()]
-        scope = tuple(index[name] for name in names)
-        tree = CliqueTree(sizes, [*scopes, scope], list(index))
-        potentials = tree.load([*(tables.tables[node] for node in index), np.ones([sizes[k] for k in scope])])
-        return tree.propagate(potentials, [], 1).marginal(scope)[..., 0]
+        inference = NetworkInference(Graph(tables.parents), tables.domains, tables.tables, {})
+        tree, potentials = inference.compile(together=names)
+        return tree.propagate(potentials, [], 1).marginal(inference.scope(names))[..., 0] if names else np.ones(())
 
 
 def _over_levels(joint: np.ndarray, axis: int, known: Sequence[Any], levels: Sequence[Any]) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import Any, NamedTuple, Self
@@ -14,6 +14,8 @@ from tallybayes.models.network.analysis import d_separation
 from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
+
+Visit = tuple[Name, bool]  # a node, and whether a path enters it along an edge into it
 
 
 class Graph(NamedTuple):
@@ -136,8 +138,8 @@ class Graph(NamedTuple):
         observed : observed nodes
         soft : nodes with soft evidence
         """
-        visits = self._bayes_ball([(node, True)], observed, soft)  # as if from a parent: the CPT itself
-        return {visited for visited, goes_down, _ in visits if goes_down}
+        visits = self.active_visits([(node, True)], observed, soft)  # as if from a parent: the CPT itself
+        return {visited for visited, _ in visits}.difference(observed)
 
     def relevant_nodes(self, nodes: Iterable[Name], observed: Iterable[Name], soft: Iterable[Name] = ()) -> set[Name]:
         """Return the nodes whose p(node | parents) can change the posterior of some nodes, by the graph alone.
@@ -148,32 +150,33 @@ class Graph(NamedTuple):
         observed, soft
             As for `influenced_nodes`.
         """
-        visits = self._bayes_ball([(node, False) for node in nodes], observed, soft)
-        return {visited for visited, _, goes_up in visits if goes_up}
+        closed, opened = set(observed), self.ancestors([*observed, *soft])
+        visits = self.active_visits([(node, False) for node in nodes], closed, soft)
+        return {node for node, into in visits if (node in opened if into else node not in closed)}
 
-    def _bayes_ball(
-        self, start: list[tuple[Name, bool]], observed: Iterable[Name], soft: Iterable[Name]
-    ) -> Iterator[tuple[Name, bool, bool]]:
-        """Yield the nodes visited by the Bayes ball (Shachter 1998), and whether it goes on to children and to parents.
+    def active_visits(
+        self, starts: Iterable[Visit], observed: Iterable[Name], soft: Iterable[Name] = ()
+    ) -> dict[Visit, Visit | None]:
+        """Return the visits along active paths, the nearest first, each with the one before it.
 
-        The ball starts in `start`: nodes, each with whether the ball comes from a parent. It passes unobserved nodes in
-        either direction; from a parent, it returns to the parents only at observed nodes.
+        This is the Bayes ball (Shachter 1998), breadth-first. It passes unobserved nodes in either direction; from a
+        parent, it returns to the parents only at nodes with evidence on them or on a descendant.
         """
         closed = set(observed)
-        returning = closed.union(soft)
+        opened = self.ancestors([*closed, *soft])
         children = self.children()
-        seen: set[tuple[Name, bool]] = set()
-        waiting = list(start)
-        while waiting:
-            visit = node, from_parent = waiting.pop()
-            if visit in seen:
-                continue
-            seen.add(visit)
-            goes_down = node not in closed
-            goes_up = node in returning if from_parent else goes_down
-            yield node, goes_down, goes_up
-            waiting += [(child, True) for child in children[node] if goes_down]
-            waiting += [(parent, False) for parent in self.parents[node] if goes_up]
+        before: dict[Visit, Visit | None] = dict.fromkeys(starts)
+        waiting = list(before)
+        for visit in waiting:  # grows during the loop
+            node, into = visit
+            following = [(child, True) for child in children[node] if node not in closed]
+            if node in opened if into else node not in closed:
+                following += [(parent, False) for parent in self.parents[node]]
+            for after in following:
+                if after not in before:
+                    before[after] = visit
+                    waiting.append(after)
+        return before
 
     def without_incoming_edges(self, nodes: Iterable[Name]) -> Graph:
         """Return the mutilated graph of an intervention: without edges into some nodes."""

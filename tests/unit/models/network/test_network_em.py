@@ -296,7 +296,7 @@ def test_em_of_a_network_too_large_for_a_clique_tree():
     assert model.converged_
     with pytest.raises(TooLargeError):
         model.query("n0", {"n119": True})
-    with pytest.raises(TooLargeError, match=r"what is missing in some row would need"):
+    with pytest.raises(TooLargeError, match=r"the missing cells of some row would need"):
         tb.BayesianNetwork(parents, columns=columns, missing="em").fit({n: [True, None] for n in parents})
 
 

@@ -33,8 +33,13 @@ def active_path(graph: Graph, first: Names, second: Names, given: Names | Mappin
             raise DataError(
                 f"node {both[0]!r} is in the query and {what}; expected different nodes.\n    Remove one of the two."
             )
-    path = _shortest_path(graph, starts, set(ends), set(observed), set(soft))
-    return None if path is None else ActivePath(graph, path, observed, soft)
+    visits = graph.active_visits([(node, False) for node in starts], observed, soft)
+    visit = next((visit for visit in visits if visit[0] in ends), None)
+    path: list[Name] = []
+    while visit is not None:
+        path.insert(0, visit[0])
+        visit = visits[visit]
+    return ActivePath(graph, tuple(path), observed, soft) if path else None
 
 
 def markov_blanket(graph: Graph, node: Name) -> MarkovBlanket:
@@ -166,38 +171,6 @@ def node_list(nodes: Names | np.integer[Any]) -> list[Name]:
     if not isinstance(names, Iterable):
         raise DataError.wrong_type("nodes", repr(nodes), "the name of a node, or several")
     return [int(node) if isinstance(node, np.integer) else node for node in names]
-
-
-def _shortest_path(
-    graph: Graph, starts: Iterable[Name], ends: set[Name], observed: set[Name], soft: set[Name]
-) -> tuple[Name, ...] | None:
-    """Find a shortest active path by breadth-first search (Bayes ball, Shachter 1998).
-
-    A state is a node and whether the path enters it along an edge into it. A shortest path visits no node twice.
-    """
-    children = graph.children()
-    open_colliders = graph.ancestors(observed | soft)
-    before: dict[tuple[Name, bool], tuple[Name, bool] | None] = {(node, False): None for node in starts}
-    waiting = list(before)
-    for state in waiting:  # grows during the loop
-        node, into = state
-        if node in ends:
-            path: list[Name] = []
-            previous: tuple[Name, bool] | None = state
-            while previous is not None:
-                path.append(previous[0])
-                previous = before[previous]
-            return tuple(reversed(path))
-        following: list[tuple[Name, bool]] = []
-        if node not in observed:
-            following += [(child, True) for child in children[node]]
-        if node in open_colliders if into else node not in observed:
-            following += [(parent, False) for parent in graph.parents[node]]
-        for after in following:
-            if after not in before:
-                before[after] = state
-                waiting.append(after)
-    return None
 
 
 def _query_nodes(graph: Graph, nodes: Names, what: str) -> list[Name]:

@@ -11,9 +11,8 @@ import numpy as np
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.features import one_row
 from tallybayes.models.network.estimated_network import EstimatedNetwork
-from tallybayes.models.network.inference.clique_tree import Likelihood
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
-from tallybayes.models.network.inference.network_inference import Compiled, NetworkInference
+from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, check_not_observed, display_evidence, run_query
 from tallybayes.models.network.inference.query_result import format_evidence
 from tallybayes.results.result import FrameData, Result, ResultTable
@@ -273,7 +272,11 @@ def _functions(
             joint = propagated.marginal(inference.scope((*graph.parents[node], node)))
             others = joint * np.where(np.isfinite(scale), scale, 0.0) / table[..., None]
         else:
-            others = _probability_without_table(compiled, node, inference, do, likelihoods, offset - log_given)
+            without = inference.with_parameters({**inference.tables, node: np.ones_like(table)}, inference.leaves)
+            potentials = without.compile(do).potentials
+            of_others = compiled.tree.propagate(potentials, likelihoods, 2)
+            joint = of_others.marginal(inference.scope((*graph.parents[node], node)))
+            others = joint * np.exp(of_others.log_likelihood + offset - log_given)
         parts = [_linear_function(table, others[..., row], total) for row, total in ((1, scale[1]), (0, 1.0))]
         undefined = inference.undefined.get(node, np.array(False))[..., None]
         is_defined = ~np.broadcast_to(undefined, table.shape).ravel()
@@ -282,28 +285,6 @@ def _functions(
         values.append(table.ravel()[is_defined])
         functions.append(np.stack([part.ravel()[is_defined] for pair in parts for part in pair], axis=1))
     return float(scale[1]), entries, np.concatenate(values), np.concatenate(functions)
-
-
-def _probability_without_table(
-    compiled: Compiled,
-    node: Name,
-    inference: NetworkInference,
-    do: set[Name],
-    likelihoods: list[Likelihood],
-    offset: np.ndarray,
-) -> np.ndarray:
-    """Return the probability without a node's own CPT, for every entry of it and both rows; entries may be 0."""
-    tree = compiled.tree
-    names = list(inference.levels)
-    own = names.index(node)
-    home = tree.home(tree.scopes[own])
-    potentials = list(compiled.potentials)
-    potentials[home] = np.ones_like(potentials[home])
-    for name, scope in zip(names, tree.scopes, strict=False):
-        if name != node and name not in do and tree.home(scope) == home:
-            potentials[home] *= tree.broadcast_to_clique(home, scope, inference.tables[name][..., None])
-    propagated = tree.propagate(potentials, likelihoods, 2)
-    return propagated.marginal(tree.scopes[own]) * np.exp(propagated.log_likelihood + offset)
 
 
 def _linear_function(table: np.ndarray, others: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:

@@ -56,8 +56,7 @@ class NetworkSpec(NamedTuple):
     @classmethod
     def from_tables(cls, tables: NetworkTables) -> NetworkSpec:
         """Return the specification of a discrete network."""
-        domains = {node: _domain(node, levels) for node, levels in tables.levels.items()}
-        spec = cls(tables.parents, domains, [], [], [])
+        spec = cls(tables.parents, tables.domains, [], [], [])
         for node, parents in tables.parents.items():
             spec.add_discrete(node, parents, tables.tables[node])
         return spec
@@ -205,11 +204,7 @@ def _read_domain(node: Name, levels: object) -> Domain:
     if invalid or not plain:
         found = short_repr(invalid[0]) if invalid else "none"
         raise DataError.wrong_type(f"the levels of {node!r}", found, "strings, whole numbers, or True and False")
-    return _domain(node, plain)
-
-
-def _domain(node: Name, levels: Sequence[Any]) -> Domain:
-    return Domain(levels, str(node), declared=levels, has_missing_level=None in levels)
+    return Domain(plain, str(node), declared=plain, has_missing_level=None in plain)
 
 
 def _table_shape(names: Sequence[Name], levels: Mapping[Name, Sequence[Any]], node: Name) -> tuple[int, ...]:

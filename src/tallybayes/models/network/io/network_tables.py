@@ -59,6 +59,14 @@ class NetworkTables(FrozenValue):
         for name, value in (("parents", graph.parents), ("levels", levels), ("tables", tables)):
             object.__setattr__(self, name, value)
 
+    @property
+    def domains(self) -> dict[Name, Domain]:
+        """The domain of every node, with its levels declared."""
+        return {
+            node: Domain(levels, str(node), declared=levels, has_missing_level=None in levels)
+            for node, levels in self.levels.items()
+        }
+
     def __repr__(self) -> str:
         n_nodes, n_edges = len(self.parents), sum(map(len, self.parents.values()))
         return f"NetworkTables({n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)})"

@@ -6,7 +6,6 @@ both [a, b] and [b, a] are set for a reversible edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
@@ -150,41 +149,36 @@ def cpdag(edges: np.ndarray, oriented: np.ndarray | None = None) -> np.ndarray:
 def apply_meek_rules(marks: np.ndarray) -> np.ndarray:
     """Apply the orientation rules of Meek (1995) until no mark changes."""
     marks = marks.copy()
-    changed = True
-    while changed:
-        changed = False
-        adjacent = marks | marks.T
-        directed = marks & ~marks.T
-        for a, b in np.argwhere(marks & marks.T).tolist():
-            if marks[a, b] and marks[b, a] and any(rule(marks, directed, adjacent, a, b) for rule in _RULES):
-                marks[b, a] = False
-                directed[a, b] = changed = True
-    return marks
+    adjacent = marks | marks.T
+    apart = ~adjacent & ~np.eye(len(marks), dtype=bool)
+    while True:
+        forced = _forced_edges(marks, adjacent, apart)
+        forced &= ~(np.tril(forced) & forced.T)  # contradictory marks of tests: one of the two directions
+        if not forced.any():
+            return marks
+        marks &= ~forced.T
 
 
-def _no_new_collider(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
-    """Rule 1: c → a – b, c and b not adjacent."""
-    return bool((directed[:, a] & ~adjacent[:, b] & (np.arange(len(marks)) != b)).any())
+def _forced_edges(marks: np.ndarray, adjacent: np.ndarray, apart: np.ndarray) -> np.ndarray:
+    """Return the reversible edges a – b whose direction a → b follows from one of the four rules."""
+    reversible = marks & marks.T
+    directed = marks & ~marks.T
+    no_new_collider = _product(directed.T, apart)  # c → a – b, c and b not adjacent
+    no_cycle = _product(directed, directed)  # a → c → b
+    forced = no_new_collider | no_cycle
+    for b in np.flatnonzero(reversible.any(axis=0)).tolist():
+        above = directed[:, b]
+        middle = reversible & above
+        two_paths = middle & _product(middle, apart)  # a – c → b and a – d → b, c and d not adjacent
+        # a – d → c → b, a and c adjacent, d and b not; needed only with directions fixed by constraints
+        fixed_path = _product(reversible & apart[b], directed) & above & adjacent
+        forced[:, b] |= (two_paths | fixed_path).any(axis=1)
+    return forced & reversible
 
 
-def _no_cycle(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
-    """Rule 2: a → c → b."""
-    return bool((directed[a] & directed[:, b]).any())
-
-
-def _two_paths(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
-    """Rule 3: a – c → b and a – d → b, c and d not adjacent."""
-    middle = np.flatnonzero(marks[a] & marks[:, a] & directed[:, b])
-    return any(not adjacent[c, d] for c, d in combinations(middle.tolist(), 2))
-
-
-def _fixed_path(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
-    """Rule 4: a – d → c → b, a and c adjacent, d and b not; needed only with directions fixed by constraints."""
-    middle = np.flatnonzero(adjacent[a] & directed[:, b])
-    return bool((marks[a] & marks[:, a] & ~adjacent[:, b] & directed[:, middle].T).any())
-
-
-_RULES: tuple[Callable[..., bool], ...] = (_no_new_collider, _no_cycle, _two_paths, _fixed_path)
+def _product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the boolean product of two matrices."""
+    return first.astype(np.float32) @ second.astype(np.float32) > 0
 
 
 def consistent_extension(marks: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import xlogy
 
 from tallybayes._utils.memory import available_memory
 from tallybayes._utils.progress import progress
@@ -102,21 +103,21 @@ def _family_scores(cache: ScoreCache, constraints: Constraints) -> Iterator[np.n
     n_cells = np.ones(1 << n)
     for k, size in enumerate(rows.sizes.tolist()):
         n_cells.reshape(-1, 2, 1 << k)[:, 1] *= size
-    sums = None
-    if isinstance(cache.score, TableSumScore) and rows.observed is None:
-        counted = masks[1:][(set_sizes[1:] <= constraints.max_parents + 1) & (n_cells[1:] <= MOST_CELLS)]
-        sums = _TableSums(rows, cache.score, counted, n_cells[counted])
+    score = cache.score if isinstance(cache.score, TableSumScore) and rows.observed is None else None
+    counted = masks[1:][(set_sizes[1:] <= constraints.max_parents + 1) & (n_cells[1:] <= MOST_CELLS)]
+    sums = _TableSums(rows, counted)
     allowed = masks_of(constraints.allowed)
     required = masks_of(constraints.required)
     for child, size in enumerate(rows.sizes.tolist()):
         is_allowed = (masks & ~allowed[child] == 0) & (masks & required[child] == required[child])
         sets = masks[is_allowed & (set_sizes <= constraints.max_parents)]
         scores = np.full(1 << n, -np.inf)
-        if sums is not None:
+        if score is not None:
             sets = sets[n_cells[sets] * size <= MOST_CELLS]
             n_rows = n_cells[sets]
-            differences = sums.over_cells[sets | 1 << child] - sums.over_rows(size)[sets]
-            scores[sets] = differences - sums.score.penalty(rows, n_rows * size, n_rows)
+            over_cells = sums.with_prior(score.row_prior(n_cells, 1))[sets | 1 << child]
+            over_rows = sums.with_prior(score.row_prior(n_cells, size))[sets]
+            scores[sets] = over_cells - over_rows - score.penalty(rows, n_rows * size, n_rows)
         else:
             chunks = [sets[start : start + _CHUNK] for start in range(0, len(sets), _CHUNK)]
             for chunk in progress(chunks, f"families of {rows.names[child]!r}"):
@@ -125,35 +126,23 @@ def _family_scores(cache: ScoreCache, constraints: Constraints) -> Iterator[np.n
 
 
 class _TableSums:
-    """Sums over the contingency tables of all sets of columns; the score of a family is a difference of two of them."""
+    """Sums over the contingency tables of sets of columns; the score of a family is a difference of two of them."""
 
-    def __init__(self, rows: EncodedRows, score: TableSumScore, masks: np.ndarray, n_cells: np.ndarray) -> None:
+    def __init__(self, rows: EncodedRows, masks: np.ndarray) -> None:
         self.rows = rows
-        self.score = score
         self.masks = masks
-        self.n_cells = n_cells
-        self._cell_prior = score.cell_prior(n_cells, np.ones(len(masks)))
-        self.over_cells = self._sum(self._cell_prior, "tables")
-        self._over_rows: dict[int, np.ndarray] = {}
+        self._sums: dict[bytes, np.ndarray] = {}
 
-    def _sum(self, prior: np.ndarray, what: str) -> np.ndarray:
-        sums = np.zeros(1 << len(self.rows.names))
-        for first in progress(range(0, len(self.masks), _CHUNK), what):
-            chunk = slice(first, first + _CHUNK)
-            sets = [members_of(mask) for mask in self.masks[chunk].tolist()]
-            sums[self.masks[chunk]] = sum_joint(
-                self.rows.codes, self.rows.sizes, sets, prior[chunk], None, self.rows.weight
-            )
-        return sums
-
-    def over_rows(self, n_levels: int) -> np.ndarray:
-        """Return the sums over the rows of the CPT of a child with so many levels, by its set of parents."""
-        levels = np.full(len(self.masks), float(n_levels))
-        prior = self.score.row_prior(self.n_cells, levels)
-        key = 0 if np.array_equal(prior, self._cell_prior) else n_levels
-        if key not in self._over_rows:
-            self._over_rows[key] = self._sum(prior, "rows of tables") if key else self.over_cells.copy()
-        (start,) = self.score.row_prior(np.ones(1), levels[:1])  # without parents there is one row
-        total = self.rows.total
-        self._over_rows[key][0] = total * np.log(total) if start == 0 else log_rising(start, total)
-        return self._over_rows[key]
+    def with_prior(self, prior: np.ndarray) -> np.ndarray:
+        """Return the sums over the cells of all tables with the pseudo-count of every cell, by set."""
+        key = prior.tobytes()
+        if key not in self._sums:
+            rows, total = self.rows, self.rows.total
+            sums = np.zeros(len(prior))
+            sums[0] = log_rising(prior[0], total) if prior[0] else xlogy(total, total)  # the empty set has one cell
+            for first in progress(range(0, len(self.masks), _CHUNK), "tables"):
+                chunk = self.masks[first : first + _CHUNK]
+                sets = [members_of(mask) for mask in chunk.tolist()]
+                sums[chunk] = sum_joint(rows.codes, rows.sizes, sets, prior[chunk], None, rows.weight)
+            self._sums[key] = sums
+        return self._sums[key]

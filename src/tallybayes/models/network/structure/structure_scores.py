@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,22 +41,32 @@ class Score(Protocol):
         """Return the scores of families."""
 
 
-class TableSumScore:
-    """Score that sums over the cells and the rows of a family's contingency table, computed by the kernels."""
+class TableSumScore(NamedTuple):
+    """Score that sums over the cells and the rows of a family's contingency table, computed by the kernels.
 
-    name = ""
+    It is the log marginal likelihood under a Dirichlet prior, or the maximum log-likelihood minus a penalty.
 
-    def cell_prior(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Return the pseudo-count of every cell; 0 for the likelihood."""
-        raise NotImplementedError
+    Attributes
+    ----------
+    name : str
+    pseudo_count : float
+        Prior of every cell.
+    equivalent_sample_size : float
+        Prior spread evenly over each table (BDeu).
+    """
 
-    def row_prior(self, n_rows: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Return the pseudo-count of every row of the CPT."""
-        raise NotImplementedError
+    name: str
+    pseudo_count: float = 0.0
+    equivalent_sample_size: float = 0.0
+
+    def row_prior(self, n_rows: np.ndarray, n_levels: np.ndarray | float) -> np.ndarray:
+        """Return the pseudo-count of every row of a CPT: the sum of those of its cells, which are rows of one level."""
+        return self.pseudo_count * n_levels + self.equivalent_sample_size / n_rows
 
     def penalty(self, rows: EncodedRows, n_cells: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
-        """Return the penalty of CPTs of these sizes."""
-        return np.zeros(len(n_cells))
+        """Return the penalty of CPTs of these sizes: ½ log n (BIC) or 1 (AIC) per free parameter."""
+        per_parameter = {"BIC": 0.5 * math.log(rows.total), "AIC": 1.0}.get(self.name, 0.0)
+        return per_parameter * (n_cells - n_rows)
 
     def score_families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
         """Return the scores of families; that of incomplete rows is scaled from the complete ones to all rows."""
@@ -70,56 +80,12 @@ class TableSumScore:
         n_rows = np.array([rows.n_cells(parents) for _, parents in families], dtype=np.float64)
         n_levels = rows.sizes[[child for child, _ in families]].astype(np.float64)
         n_cells = n_rows * n_levels
-        priors = self.cell_prior(n_cells, n_levels), self.row_prior(n_rows, n_levels)
+        priors = self.row_prior(n_cells, 1), self.row_prior(n_rows, n_levels)
         scores = sum_joint(rows.codes, rows.sizes, members, *priors, rows.weight)
         if rows.observed is not None:
             fractions = np.array([rows.observed_fraction(columns) for columns in members])
             scores = np.where(fractions > 0, scores / np.where(fractions > 0, fractions, 1.0), -np.inf)
         return scores - self.penalty(rows, n_cells, n_rows)
-
-
-class BDeuScore(TableSumScore):
-    """Log marginal likelihood under BDeu: the equivalent sample size is spread evenly over each table."""
-
-    def __init__(self, prior: BDeu) -> None:
-        self.equivalent_sample_size = float(prior.equivalent_sample_size)
-        self.name = f"BDeu({prior.equivalent_sample_size:g})"
-
-    def cell_prior(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Return the equivalent sample size divided by the number of cells."""
-        return self.equivalent_sample_size / n_cells
-
-    def row_prior(self, n_rows: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Return the equivalent sample size divided by the number of rows."""
-        return self.equivalent_sample_size / n_rows
-
-
-class DirichletScore(TableSumScore):
-    """Log marginal likelihood under a symmetric Dirichlet prior; the maximum log-likelihood for a pseudo-count of 0."""
-
-    def __init__(self, pseudo_count: float, name: str) -> None:
-        self.pseudo_count = pseudo_count
-        self.name = name
-
-    def cell_prior(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Return the pseudo-count of every cell."""
-        return np.full(len(n_cells), self.pseudo_count)
-
-    def row_prior(self, n_rows: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Return the pseudo-counts of every row: the sum of those of its cells."""
-        return self.pseudo_count * n_levels
-
-
-class InformationCriterionScore(DirichletScore):
-    """Log-likelihood minus a penalty per parameter: BIC or AIC, times −½."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(0.0, name.upper())
-
-    def penalty(self, rows: EncodedRows, n_cells: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
-        """Return ½ log n (BIC) or 1 (AIC) per free parameter."""
-        per_parameter = 0.5 * math.log(rows.total) if self.name == "BIC" else 1.0
-        return per_parameter * (n_cells - n_rows)
 
 
 class BDeScore:
@@ -150,12 +116,13 @@ def read_score(score: Prior | BDe) -> Score:
     SCORE_WORDS.check("score", score)
     if isinstance(score, str):
         if score in ("bic", "aic"):
-            return InformationCriterionScore(score)
+            return TableSumScore(score.upper())
         score = BDeu() if score == "bdeu" else K2()
     if isinstance(score, BDeu):
-        return BDeuScore(score)
+        size = float(score.equivalent_sample_size)
+        return TableSumScore(f"BDeu({size:g})", equivalent_sample_size=size)
     if isinstance(score, K2):
-        return DirichletScore(1.0, "K2")
+        return TableSumScore("K2", 1.0)
     if isinstance(score, BDe):
         return BDeScore(score)
     pseudo_count: Any = score.concentration if isinstance(score, Dirichlet) else score
@@ -167,7 +134,7 @@ def read_score(score: Prior | BDe) -> Score:
         )
     if not 0 < float(pseudo_count) < math.inf:
         raise PriorError.not_positive("the score's prior", "pseudo-counts", pseudo_count)
-    return DirichletScore(float(pseudo_count), f"Dirichlet({float(pseudo_count):g})")
+    return TableSumScore(f"Dirichlet({float(pseudo_count):g})", float(pseudo_count))
 
 
 class ScoreCache:
