@@ -19,13 +19,13 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import take_groups
 from tallybayes.families.gaussian import Gaussian
-from tallybayes.models.network.e_step_continuous import (
-    IncompleteContinuousRows,
+from tallybayes.models.network.e_step import (
+    IncompleteBatch,
     component_cells,
     expected_moments,
+    in_batches,
     without_incomplete_rows,
 )
-from tallybayes.models.network.e_step_discrete import IncompleteDiscreteRows, in_batches
 from tallybayes.models.network.estimated_network import EstimatedNetwork, EstimatedNode, nodes_of
 from tallybayes.models.network.inference.evidence import Evidence, read_rows
 from tallybayes.models.network.inference.network_inference import NetworkInference
@@ -76,7 +76,7 @@ def fit_by_em(
     all_words = available.align({**available.domains, **expanded.domains})
     texts = dict.fromkeys(f.columns[0] for f in available.factors if f.family.cell_type == "text")
     em = _NetworkEM(model, expanded.table, weight, with_selected_words(all_words, texts))
-    if not em.batches and not em.incomplete_components:
+    if not em.batches:
         return available, None
     if initial is None:
         initializations: list[Callable[[], Any]] = em.initializations(model.n_init)
@@ -110,8 +110,7 @@ class _NetworkEM:
         evidence = self._read_evidence()
         self.observed = set(evidence.codes)
         self.incomplete_codes = {name: codes for name, codes in evidence.codes.items() if (codes < 0).any()}
-        rows = np.flatnonzero(~evidence.complete_rows(levels))
-        self.batches = in_batches(self.inference, evidence.take(rows), self.weights[rows])
+        self.batches = in_batches(self.inference, evidence, self.weights)
         nodes = self.nodes.values()
         self.objective = EMObjective(model, [node.factor for node in nodes], float(self.weights.sum()))
         configurations = self.network.parent_configurations
@@ -127,23 +126,19 @@ class _NetworkEM:
 
     def _count_components(self, evidence: Evidence) -> None:
         """Count components in complete rows; incomplete rows are expected in every iteration."""
-        rows = {
-            leaf: IncompleteContinuousRows(self.inference, leaf, evidence, self.weights)
-            for leaf in self.inference.components
-        }
-        incomplete = {leaf: of_leaf for leaf, of_leaf in rows.items() if not of_leaf.is_complete.all()}
-        self.incomplete_components = [of_leaf for of_leaf in incomplete.values() if len(of_leaf.cells)]
-        self.incomplete_leaves = tuple(incomplete)
         self.constant: set[Name] = set()
-        for leaf, component in self.inference.components.items() if self.objective.has_prior else ():
-            low, high = np.nanmin(evidence.cells[leaf], axis=0), np.nanmax(evidence.cells[leaf], axis=0)
-            self.constant |= {component.nodes[k] for k in np.flatnonzero(low == high)}
-        self.fixed: Statistics = list(self.available.statistics)
-        if incomplete:
-            table = self.table
-            for leaf, of_leaf in incomplete.items():
-                table = without_incomplete_rows(table, self.inference.components[leaf], of_leaf.is_complete)
-            self.fixed = self._count(table)
+        self.incomplete_leaves: list[Name] = []
+        table = self.table
+        for leaf, component in self.inference.components.items():
+            cells = evidence.cells[leaf]
+            if self.objective.has_prior:
+                is_constant = np.nanmin(cells, axis=0) == np.nanmax(cells, axis=0)
+                self.constant |= {component.nodes[k] for k in np.flatnonzero(is_constant)}
+            is_complete = evidence.complete_rows(component.given) & ~np.isnan(cells).any(axis=1)
+            if not is_complete.all():
+                self.incomplete_leaves.append(leaf)
+                table = without_incomplete_rows(table, component, is_complete)
+        self.fixed = self._count(table) if self.incomplete_leaves else list(self.available.statistics)
 
     def _read_evidence(self) -> Evidence:
         """Return the evidence of the rows: discrete nodes, and the cells of continuous nodes."""
@@ -328,15 +323,11 @@ class _NetworkEM:
         inference = self.inference.with_parameters(tables, self.network.leaves_of(scorers, self.constant))
         log_likelihood = self._complete_log_likelihood(scorers)
         expected = list(self.fixed)
-        for rows in self.incomplete_components:
-            log_likelihood += rows.log_likelihood(inference)
-            self._add_component(expected, inference, rows.leaf, rows.cells, rows.group_weights)
         counts: list[Any] = [0.0] * len(tables)
         for batch in self.batches:
             batch_counts, group_weights, of_batch = batch.expect(inference)
-            log_likelihood += of_batch
             counts = [total + more for total, more in zip(counts, batch_counts, strict=True)]
-            self._add_continuous(expected, inference, batch, group_weights)
+            log_likelihood += of_batch + self._add_continuous(expected, inference, batch, group_weights)
         if self.batches:
             by_node = dict(zip(inference.levels, counts, strict=True))
             for k, factor in enumerate(self.available.factors):
@@ -349,35 +340,24 @@ class _NetworkEM:
         self,
         expected: Statistics,
         inference: NetworkInference,
-        batch: IncompleteDiscreteRows,
+        batch: IncompleteBatch,
         group_weights: dict[tuple[Name, ...], np.ndarray],
-    ) -> None:
-        """Add the expected statistics of continuous nodes in rows with missing parents."""
+    ) -> float:
+        """Add the expected statistics of continuous nodes; return the log-likelihood that `batch.expect` lacks."""
         for factor in self.continuous_factors:
             if factor.given in group_weights:
                 k = self.available.factors.index(factor)
                 soft = _soft_statistics(factor, batch, group_weights[factor.given], expected[k].pool_groups())
                 expected[k] = expected[k] + soft.reshape_groups(expected[k].given_shape)
-        for leaf in self.incomplete_leaves:
-            given = self.inference.components[leaf].given
-            if given in group_weights:
-                cells = batch.evidence.cells[leaf][batch.incomplete[given]]
-                self._add_component(expected, inference, leaf, cells, group_weights[given])
-
-    def _add_component(
-        self,
-        expected: Statistics,
-        inference: NetworkInference,
-        leaf: Name,
-        cells: np.ndarray,
-        group_weights: np.ndarray,
-    ) -> None:
-        """Add the expected statistics of connected continuous nodes."""
+        log_likelihood = 0.0
         index = {factor.columns[-1]: k for k, factor in enumerate(self.available.factors)}
-        like = {node: expected[index[node]] for node in inference.components[leaf].nodes}
-        moments = expected_moments(inference, leaf, cells, group_weights, self.nodes, like)
-        for node, of_node in moments.items():
-            expected[index[node]] = expected[index[node]] + of_node
+        for leaf in self.incomplete_leaves:
+            cells, weights, of_cells = batch.expect_component(inference, leaf, group_weights)
+            log_likelihood += of_cells
+            like = {node: expected[index[node]] for node in inference.components[leaf].nodes}
+            for node, moments in expected_moments(inference, leaf, cells, weights, self.nodes, like).items():
+                expected[index[node]] = expected[index[node]] + moments
+        return log_likelihood
 
     def _complete_log_likelihood(self, scorers: Scorers) -> float:
         """Return the log-likelihood of the statistics that are counted once."""
@@ -388,7 +368,7 @@ class _NetworkEM:
         return total
 
 
-def _soft_statistics(factor: Factor, batch: IncompleteDiscreteRows, group_weights: np.ndarray, like: Any) -> Any:
+def _soft_statistics(factor: Factor, batch: IncompleteBatch, group_weights: np.ndarray, like: Any) -> Any:
     """Return the statistics of continuous nodes, every row in each combination of parents' levels by its weight."""
     rows = batch.incomplete[factor.given]
     cells = [batch.evidence.cells[name] for name in factor.columns]

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import tallybayes as tb
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError, NotForgettableError, PriorError, TooLargeError
-from tallybayes.models.network.e_step_discrete import in_batches
+from tallybayes.models.network.e_step import in_batches
 from tallybayes.models.network.inference.evidence import read_rows
 from tests.examples import examples
 from tests.shared import DATA, needs
