@@ -36,14 +36,13 @@ def node_posteriors(
     Nodes whose posterior is undefined under maximum likelihood, and observed continuous nodes are excluded.
     """
     inference = network.inference.intervened(do)
-    interventions = do or {}
     evidence = read_evidence(inference, given, do)
-    ((rows, propagated),) = inference.batches(evidence, interventions)
+    ((rows, propagated),) = inference.batches(evidence)
     check_possible(inference, propagated.log_likelihood[0], given, do)
-    undefined = _undefined_nodes(inference, propagated, evidence, interventions)
+    undefined = _undefined_nodes(inference, propagated, evidence)
     posteriors = {}
     for node in inference.structure.nodes:
-        in_evidence = node in (given or {}) or node in interventions
+        in_evidence = node in (given or {}) or node in (do or {})
         is_observed = in_evidence if node in inference.component_index else node in evidence.cells
         if inference.leaf_of(node) not in undefined and not is_observed:
             if node in inference.levels:
@@ -53,17 +52,14 @@ def node_posteriors(
     return posteriors
 
 
-def _undefined_nodes(
-    inference: NetworkInference, propagated: Propagated, evidence: Evidence, do: Mapping[Any, Any]
-) -> set[Name]:
+def _undefined_nodes(inference: NetworkInference, propagated: Propagated, evidence: Evidence) -> set[Name]:
     """Return the nodes whose posterior depends on undefined rows of CPTs: a query about them raises EstimateError."""
-    cut = inference.nodes_to_cut(do)
-    graph = inference.graph.without_incoming_edges(cut)
+    graph = inference.graph
     nodes: set[Name] = set()
     for node, rows in inference.undefined_rows().items():
         parents = graph.parents[node]
         proba = propagated.marginal(inference.scope(parents))[rows] if parents else np.ones(1)
-        if node not in cut and (proba > 0).any():
+        if (proba > 0).any():
             nodes |= graph.influenced_nodes(node, [*evidence.codes, *evidence.cells], evidence.likelihoods)
     return nodes
 

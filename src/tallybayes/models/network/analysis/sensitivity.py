@@ -52,7 +52,7 @@ def sensitivity(
     event_codes = {node: np.array([-1, code[0]]) for node, code in event_evidence.codes.items()}
     rows = evidence.take(np.zeros(2, dtype=np.intp)).with_codes(event_codes)  # the evidence without and with the event
     log_given = float(propagated.log_likelihood[0])
-    functions = _functions(inference, rows, evidence, set(event), set(do or ()), log_given)
+    functions = _functions(inference, rows, evidence, set(event), log_given)
     return Sensitivity(inference, dict(event), display_evidence(given, do), float(odds), *functions)
 
 
@@ -249,16 +249,16 @@ class Sensitivity(Result, Sequence[Entry]):
 
 
 def _functions(
-    inference: NetworkInference, rows: Evidence, evidence: Evidence, event: set[Name], do: set[Name], log_given: float
+    inference: NetworkInference, rows: Evidence, evidence: Evidence, event: set[Name], log_given: float
 ) -> tuple[float, list[EntryIndex], np.ndarray, np.ndarray]:
     """Return p(event | given), and for every entry its index, its value, and the coefficients of its function.
 
     p(event, given) and p(given) are linear in the entries of a row of a CPT: each is R + Σ gᵢθᵢ, where gᵢ is the
     probability of all other factors. Both are divided by p(given), so that the denominator is 1 at current values.
     """
-    compiled = inference.compile(do)
-    graph = inference.graph.without_incoming_edges(inference.nodes_to_cut(do))
-    likelihoods, offset = inference.likelihoods(rows, slice(0, 2), do)
+    compiled = inference.compile()
+    graph = inference.graph
+    likelihoods, offset = inference.likelihoods(rows, slice(0, 2))
     propagated = compiled.tree.propagate(compiled.potentials, likelihoods, 2)
     scale = np.exp(propagated.log_likelihood + offset - log_given)
     relevant = graph.relevant_nodes(event, [*evidence.codes, *evidence.cells], evidence.likelihoods)
@@ -266,14 +266,14 @@ def _functions(
     values = [np.zeros(0)]
     functions = [np.zeros((0, 4))]
     for node, table in inference.tables.items():
-        if node in do or table.shape[-1] < 2 or node not in relevant:
+        if node in inference.interventions or table.shape[-1] < 2 or node not in relevant:
             continue
         if (table > 0).all():
             joint = propagated.marginal(inference.scope((*graph.parents[node], node)))
             others = joint * np.where(np.isfinite(scale), scale, 0.0) / table[..., None]
         else:
             without = inference.with_parameters({**inference.tables, node: np.ones_like(table)}, inference.leaves)
-            potentials = without.compile(do).potentials
+            potentials = without.compile().potentials
             of_others = compiled.tree.propagate(potentials, likelihoods, 2)
             joint = of_others.marginal(inference.scope((*graph.parents[node], node)))
             others = joint * np.exp(of_others.log_likelihood + offset - log_given)

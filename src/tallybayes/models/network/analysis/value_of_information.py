@@ -52,9 +52,9 @@ def value_of_information(
     possible = np.flatnonzero(proba > 0)
     rows = evidence.take(np.zeros(len(possible), dtype=np.intp)).with_codes({target: possible})
     joint = {node: np.zeros((len(proba), len(inference.levels[node]))) for node in nodes}
-    for batch, propagated in inference.batches(rows, do or ()):
+    for batch, propagated in inference.batches(rows):
         for node in nodes:
-            conditional = propagated.marginal(inference.scope([node])).T
+            conditional = inference.joint_posterior([node], propagated, rows, batch).T
             joint[node][possible[batch]] = conditional * proba[possible[batch], None]
     expected_costs = proba @ costs
     values = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ def query_by_sampling(
     inference: NetworkInference,
     query_nodes: tuple[Name, ...],
     evidence: Evidence,
-    do: Iterable[Name],
     shown_evidence: Mapping[Any, Any],
     n_draws: int,
     random_state: RandomState,
@@ -39,14 +38,12 @@ def query_by_sampling(
     if needed > available:
         raise TooLargeError.of("the result of the query", needed, available, "Query fewer nodes at a time.")
     observed = [*evidence.codes, *evidence.cells, *evidence.likelihoods]
-    graph = inference.graph.without_incoming_edges(inference.nodes_to_cut(do))
     rng = np.random.default_rng(random_state)
     log_scale = -np.inf  # the largest log weight so far, by which weights are divided
     weight_sums = np.zeros(math.prod(shape))
     square_sums = np.zeros(math.prod(shape))
-    for codes, logs in sample_batches(
-        inference, evidence, do, n_draws, rng, graph.ancestors([*query_nodes, *observed])
-    ):
+    relevant = inference.graph.ancestors([*query_nodes, *observed])
+    for codes, logs in sample_batches(inference, evidence, n_draws, rng, relevant):
         largest = max(log_scale, float(logs.max()))
         if np.isneginf(largest):
             continue
@@ -88,7 +85,6 @@ def query_by_sampling(
 def sample_batches(
     inference: NetworkInference,
     evidence: Evidence,
-    do: Iterable[Name],
     n: int,
     rng: np.random.Generator,
     nodes: Collection[Name] | None = None,
@@ -100,16 +96,14 @@ def sample_batches(
     inference : NetworkInference
     evidence : Evidence
         Of one row, with the values of interventions.
-    do : nodes of interventions
     n : int
     rng : Generator
     nodes : nodes, optional
         Nodes to sample, with their ancestors; None samples all.
     """
-    intervened = inference.nodes_to_cut(do)
-    graph = inference.graph.without_incoming_edges(intervened)
-    order = [node for node in graph.nodes if nodes is None or node in nodes]
-    scored = {node for node in order if node not in intervened and (node in inference.tables or node in evidence.cells)}
+    order = [node for node in inference.graph.nodes if nodes is None or node in nodes]
+    cells = evidence.cells.keys() - inference.interventions
+    scored = {node for node in order if node in inference.tables or node in cells}
     sampler = _ForwardSampler(inference, evidence, rng, scored)
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
@@ -119,7 +113,7 @@ def sample_batches(
             if node in evidence.codes:
                 codes[node] = np.full(size, evidence.codes[node][0])
             if node in scored:
-                sampler.visit(node, graph.parents[node], codes, logs)
+                sampler.visit(node, inference.graph.parents[node], codes, logs)
         yield codes, logs
 
 
@@ -156,11 +150,9 @@ class _ForwardSampler:
                 logs += np.log(evidence.likelihoods[node])[codes[node]]
 
 
-def sample_discrete_nodes(
-    inference: NetworkInference, evidence: Evidence, do: Iterable[Name], n: int, rng: np.random.Generator
-) -> Codes:
+def sample_discrete_nodes(inference: NetworkInference, evidence: Evidence, n: int, rng: np.random.Generator) -> Codes:
     """Sample all discrete nodes given interventions alone: all weights are equal."""
-    batches = [codes for codes, _ in sample_batches(inference, evidence, do, n, rng)]
+    batches = [codes for codes, _ in sample_batches(inference, evidence, n, rng)]
     return {
         node: np.concatenate([np.zeros(0, dtype=np.intp), *(batch[node] for batch in batches)])
         for node in inference.levels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def most_probable_levels(
-    inference: NetworkInference, query_nodes: tuple[Name, ...], evidence: Evidence, do: Iterable[Name]
+    inference: NetworkInference, query_nodes: tuple[Name, ...], evidence: Evidence
 ) -> tuple[dict[Name, Any], float]:
     """Return the most probable joint assignment of some nodes, or all, and log p(assignment, evidence).
 
@@ -27,11 +27,11 @@ def most_probable_levels(
     """
     if len(query_nodes) == len(inference.levels):
         observed: dict[Name, int] = {}
-        factors, offset = _reduced_factors(inference, query_nodes, evidence, set(do), observed)
-        tree = inference.compile(do).tree
+        factors, offset = _reduced_factors(inference, query_nodes, evidence, observed)
+        tree = inference.compile().tree
     else:
         observed = {node: int(codes[0]) for node, codes in evidence.codes.items()}
-        factors, offset = _reduced_factors(inference, query_nodes, evidence, set(do), observed)
+        factors, offset = _reduced_factors(inference, query_nodes, evidence, observed)
         tree = _marginal_tree(inference, query_nodes, observed, [scope for scope, _ in factors if scope])
     codes, log_joint = _maximize(tree, factors, {inference.index[node] for node in query_nodes if node not in observed})
     levels = {
@@ -61,18 +61,17 @@ def _reduced_factors(
     inference: NetworkInference,
     query_nodes: tuple[Name, ...],
     evidence: Evidence,
-    do: set[Name],
     observed: Mapping[Name, int],
 ) -> tuple[list[tuple[Scope, np.ndarray]], float]:
     """Return the log factors of relevant nodes reduced by the evidence, and the log of the constant factor."""
-    graph = inference.graph.without_incoming_edges(inference.nodes_to_cut(do))
+    graph = inference.graph
     relevant = graph.ancestors([*query_nodes, *evidence.codes, *evidence.likelihoods, *evidence.cells])
-    likelihoods, offset = inference.likelihoods(evidence, slice(0, 1), do)
+    likelihoods, offset = inference.likelihoods(evidence, slice(0, 1))
 
     def log_factors() -> Iterator[tuple[Scope, np.ndarray]]:
         with np.errstate(divide="ignore"):
             for node in inference.levels:
-                if node in relevant and node not in do:
+                if node in relevant:
                     yield inference.scope((*graph.parents[node], node)), np.log(inference.tables[node])
             for item in likelihoods:
                 yield item.scope, (item.table if item.logarithmic else np.log(item.table))[..., 0]

@@ -90,6 +90,7 @@ class NetworkInference:
         self.levels: dict[Name, tuple[Any, ...]] = {node: domain.display_levels for node, domain in domains.items()}
         self.index = {node: k for k, node in enumerate(domains)}
         self.sizes = [len(levels) for levels in self.levels.values()]
+        self.interventions: frozenset[Name] = frozenset()  # the nodes that `intervened` has set
         self.trees: dict[Any, CliqueTree] = {}
         self._set_parameters(tables, leaves)
 
@@ -135,20 +136,25 @@ class NetworkInference:
         return self.component_index[node][0] if node in self.component_index else node
 
     def intervened(self, do: Mapping[Any, Any] | None) -> NetworkInference:
-        """Return the network under interventions on connected continuous nodes; those on others act in `compile`."""
-        if not isinstance(do, Mapping) or self.component_index.keys().isdisjoint(do):
+        """Return the mutilated network of an intervention: without edges into the nodes that are set.
+
+        The values of discrete and unconnected continuous nodes are evidence (see `read_evidence`), whose probability
+        is 1; those of connected nodes change the distribution of their component.
+        """
+        if not isinstance(do, Mapping) or not do:
             return self
-        other = copy.copy(self)  # with the same tables and clique trees
-        vars(other).pop("_forms", None)
         cells = read_evidence(self, None, do).cells
+        other = copy.copy(self)  # with the same compiled trees, whose keys have the interventions
+        vars(other).pop("_forms", None)
+        other.interventions = frozenset(do).difference(self.component_index)
+        other.graph = self.graph.without_incoming_edges(other.interventions)
+        set_tables = {node: np.ones(len(self.levels[node])) for node in other.interventions & self.levels.keys()}
+        other.tables = self.tables | set_tables
+        other.undefined = {node: rows for node, rows in self.undefined.items() if node not in set_tables}
         other.leaves = self.leaves | {
             leaf: with_intervention(self.leaves[leaf], cells[leaf][0]) for leaf in self.components if leaf in cells
         }
         return other
-
-    def nodes_to_cut(self, do: Iterable[Name]) -> frozenset[Name]:
-        """Return the nodes whose incoming edges an intervention removes; `intervened` handles connected ones."""
-        return frozenset(do).difference(self.component_index)
 
     @cached_property
     def order(self) -> list[int]:
@@ -161,15 +167,15 @@ class NetworkInference:
         """Return the indices of nodes in the clique tree."""
         return tuple(self.index[node] for node in nodes)
 
-    def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
-        """Compile the tree under interventions on `do`, with a clique that contains all nodes of `together`.
+    def compile(self, together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
+        """Compile the tree with a clique that contains all nodes of `together`.
 
         Nodes of `fixed` are observed in every row: they have one level in the tree, and CPTs with them are not part of
         it, since `likelihoods` looks them up by row.
         """
-        key = cut, joined, _ = self.nodes_to_cut(do), frozenset(together), frozenset(fixed)
+        key = _, joined, _ = self.interventions, frozenset(together), frozenset(fixed)
         if joined:
-            plain = self.compile(cut)
+            plain = self.compile()
             variables = set(self.scope(joined))
             if any(variables.issubset(clique.variables) for clique in plain.tree.cliques):
                 return plain
@@ -181,12 +187,11 @@ class NetworkInference:
         return self.compiled[key]
 
     def _compile(self, cut: frozenset[Name], together: frozenset[Name], fixed: frozenset[Name]) -> Compiled:
-        graph = self.graph.without_incoming_edges(cut)
         factors: Factors = []
-        for node in self.levels:
-            family = (*graph.parents[node], node)
-            factors.append((family, None if node in cut or fixed.intersection(family) else self.tables[node]))
-        factors += [(graph.parents[leaf], None) for leaf in self.leaves]
+        for node, table in self.tables.items():
+            family = (*self.graph.parents[node], node)
+            factors.append((family, None if fixed.intersection(family) else table))
+        factors += [(self.graph.parents[leaf], None) for leaf in self.leaves]
         factors.append((tuple(together), None))
         scopes = [self.scope(name for name in names if name not in fixed) for names, _ in factors]
         key = cut, together, fixed
@@ -202,12 +207,10 @@ class NetworkInference:
         return Compiled(tree, tree.load(tables))
 
     def likelihoods(
-        self, evidence: Evidence, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
+        self, evidence: Evidence, rows: slice, fixed: frozenset[Name] = frozenset()
     ) -> tuple[list[Likelihood], np.ndarray]:
         """Return the evidence of some rows as likelihoods, and the logs of the factors divided out of them."""
         n_rows = len(range(evidence.n_rows)[rows])
-        cut = self.nodes_to_cut(do)
-        graph = self.graph.without_incoming_edges(cut)
         likelihoods = []
         offset = np.zeros(n_rows)
         for node, codes in evidence.codes.items():
@@ -219,8 +222,8 @@ class NetworkInference:
             if node not in fixed:
                 likelihoods.append(Likelihood(self.scope([node]), likelihood[:, None]))
         for node in self.levels if fixed else ():
-            names = (*graph.parents[node], node)
-            if fixed.intersection(names) and node not in cut:
+            names = (*self.graph.parents[node], node)
+            if fixed.intersection(names):
                 scope, reduced = self._reduce(names, self.tables[node][None], evidence, rows, fixed)
                 if scope:
                     likelihoods.append(Likelihood(scope, reduced))
@@ -228,7 +231,7 @@ class NetworkInference:
                     with np.errstate(divide="ignore"):
                         offset += np.log(reduced)
         for node, cells in evidence.cells.items():
-            if node not in cut:
+            if node not in self.interventions:
                 parents = self.graph.parents[node]
                 logs = self.leaf_log_prob(node, cells, rows)
                 table = logs.reshape(n_rows, *(len(self.levels[name]) for name in parents))
@@ -268,37 +271,34 @@ class NetworkInference:
     def batches(
         self,
         evidence: Evidence,
-        do: Iterable[Name] = (),
         *,
         down: bool = True,
         what: str | None = None,
-        look_up: bool = False,
         together: Iterable[Name] = (),
     ) -> Iterator[tuple[slice, Propagated]]:
         """Propagate the evidence of batches of rows.
 
+        Nodes that are observed in all of many rows are looked up; `joint_posterior` has them too.
+
         Parameters
         ----------
         evidence : Evidence
-        do : nodes
         down : bool, default True
             Whether to compute distributions, or only the probability of the evidence.
         what : str, optional
             The text of the progress bar; None shows none.
-        look_up : bool, default False
-            Whether to look up nodes that are observed in every row, if that saves work; see `joint_posterior`.
         together : nodes, optional
             Nodes whose joint distribution is requested.
         """
         fixed: frozenset[Name] = frozenset()
-        if look_up and evidence.n_rows * sum(self.sizes) > _MIN_OBSERVED_CELLS:
+        if evidence.n_rows > 1 and evidence.n_rows * sum(self.sizes) > _MIN_OBSERVED_CELLS:
             fixed = frozenset(node for node, codes in evidence.codes.items() if (codes >= 0).all())
-        compiled = self.compile(do, together, fixed)
+        compiled = self.compile(together, fixed)
         step = min([compiled.tree.batch_rows, *(self._batch_rows(node, evidence) for node in evidence.cells)])
         starts = range(0, evidence.n_rows, step)
         for start in starts if what is None else progress(starts, what):
             rows = slice(start, min(start + step, evidence.n_rows))
-            likelihoods, offset = self.likelihoods(evidence, rows, do, fixed)
+            likelihoods, offset = self.likelihoods(evidence, rows, fixed)
             propagated = compiled.tree.propagate(compiled.potentials, likelihoods, rows.stop - rows.start, down=down)
             propagated.log_likelihood[:] += offset
             yield rows, propagated
@@ -376,6 +376,8 @@ class NetworkInference:
 
     def posterior_mean(self, node: Name, propagated: Propagated, evidence: Evidence, rows: slice) -> np.ndarray:
         """Return the mean of a continuous node in every row: its value if observed, NaN if probably missing."""
+        if node in self.interventions:
+            return np.asarray(chunk_of(evidence.cells[node], rows), dtype=float)[:, 0]
         leaf, column = self.component_index.get(node, (node, None))
         means = self._leaf_means(leaf, propagated, evidence, rows)
         return means if column is None else means[:, column]
@@ -435,12 +437,7 @@ class NetworkInference:
         )
 
     def check_defined(
-        self,
-        propagated: Propagated,
-        evidence: Evidence,
-        rows: slice,
-        query_nodes: Iterable[Name] | None,
-        do: Iterable[Name] = (),
+        self, propagated: Propagated, evidence: Evidence, rows: slice, query_nodes: Iterable[Name] | None
     ) -> None:
         """Raise EstimateError if a result depends on a row of a CPT that is undefined under maximum likelihood.
 
@@ -449,13 +446,12 @@ class NetworkInference:
         undefined = self.undefined_rows()
         if not undefined:
             return
-        cut = self.nodes_to_cut(do)
-        graph = self.graph.without_incoming_edges(cut)
+        graph = self.graph
         possible = ~np.isneginf(propagated.log_likelihood)
         observed = [evidence.is_observed(node, rows) & (node not in evidence.likelihoods) for node in graph.nodes]
         patterns = np.stack([np.broadcast_to(node_rows, len(possible)) for node_rows in observed], axis=1)
         depends: dict[Any, bool] = {}
-        for node in (node for node in undefined if node not in cut):
+        for node in undefined:
             parents = graph.parents[node]
             proba = self.joint_posterior(parents, propagated, evidence, rows)[undefined[node].ravel()]
             reached = (proba > 0) & possible
@@ -481,7 +477,7 @@ class NetworkInference:
         undefined = dict(self.undefined)
         for node, scorer in self.leaves.items():
             parameters = scorer.parameters
-            if not scorer.predictive:
+            if not scorer.predictive and node not in self.interventions:
                 first = np.asarray(parameters[0] if isinstance(parameters, tuple) else parameters, dtype=float)
                 groups = np.isnan(first).reshape(len(first), -1).any(axis=1)
                 if groups.any():

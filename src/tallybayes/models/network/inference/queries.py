@@ -55,7 +55,7 @@ def query(
         if not is_integer_at_least(n_draws):
             raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
         evidence, shown = read_evidence(engine, given, do), display_evidence(given, do)
-        return query_by_sampling(engine, query_nodes, evidence, do or (), shown, int(n_draws), random_state)
+        return query_by_sampling(engine, query_nodes, evidence, shown, int(n_draws), random_state)
     _, propagated = run_query(engine, query_nodes, given, do, together=query_nodes)
     table = propagated.marginal(engine.scope(query_nodes))[..., 0]
     levels = {node: engine.levels[node] for node in query_nodes}
@@ -122,7 +122,7 @@ def most_probable(
     query_nodes = tuple(engine.levels) if nodes is None else _query_nodes(engine, nodes)
     engine.require_discrete(query_nodes)
     evidence, propagated = run_query(engine, query_nodes, given, do)
-    levels, log_joint = most_probable_levels(engine, query_nodes, evidence, do or ())
+    levels, log_joint = most_probable_levels(engine, query_nodes, evidence)
     log_probability = min(0.0, log_joint - float(propagated.log_likelihood[0]))
     is_marginal = len(query_nodes) < len(engine.levels)
     return MostProbableAssignment(levels, log_probability, display_evidence(given, do), is_marginal)
@@ -132,8 +132,8 @@ def probability(network: EstimatedNetwork, given: GivenNodes, do: GivenNodes) ->
     """Return p(given): a density if it has continuous nodes; 0 if it is impossible."""
     engine = network.inference.intervened(do)
     evidence = read_evidence(engine, one_row(given), do)
-    ((rows, propagated),) = engine.batches(evidence, do or ())
-    engine.check_defined(propagated, evidence, rows, None, do or ())
+    ((rows, propagated),) = engine.batches(evidence)
+    engine.check_defined(propagated, evidence, rows, None)
     return float(np.exp(propagated.log_likelihood[0]))
 
 
@@ -154,7 +154,7 @@ def sample(
     except TooLargeError:
         if given:
             raise
-        codes = sample_discrete_nodes(engine, evidence, do or (), n, rng)  # forward sampling is exact without evidence
+        codes = sample_discrete_nodes(engine, evidence, n, rng)  # forward sampling is exact without evidence
     observed = {**(given or {}), **(do or {})}
     determined = {indicator for node, indicator in engine.presence.items() if node in observed} - observed.keys()
     columns: dict[Name, np.ndarray] = {}
@@ -197,9 +197,9 @@ def run_query(
 ) -> tuple[Evidence, Propagated]:
     """Propagate the evidence; raise an error if it is impossible, or the posterior of `nodes` is undefined."""
     evidence = read_evidence(engine, given, do)
-    ((rows, propagated),) = engine.batches(evidence, do or (), together=together)
+    ((rows, propagated),) = engine.batches(evidence, together=together)
     check_possible(engine, propagated.log_likelihood[0], given, do)
-    engine.check_defined(propagated, evidence, rows, nodes, do or ())
+    engine.check_defined(propagated, evidence, rows, nodes)
     return evidence, propagated
 
 
@@ -210,7 +210,7 @@ def check_possible(engine: NetworkInference, log_likelihood: float, given: Given
     contradiction = dict(given or {})
     for node in list(contradiction):
         rest = {other: value for other, value in contradiction.items() if other != node}
-        ((_, propagated),) = engine.batches(read_evidence(engine, rest, do), do or (), down=False)
+        ((_, propagated),) = engine.batches(read_evidence(engine, rest, do), down=False)
         if np.isneginf(propagated.log_likelihood[0]):
             contradiction = rest
     raise ImpossibleError.of(display_evidence(contradiction, do))

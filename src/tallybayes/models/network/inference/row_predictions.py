@@ -111,7 +111,7 @@ def log_likelihoods(network: EstimatedNetwork, evidence: Evidence) -> np.ndarray
     incomplete = evidence.take(np.flatnonzero(~complete))
     of_incomplete = np.empty(incomplete.n_rows)
     may_be_undefined = not read_estimate(network.estimate).has_prior
-    for rows, propagated in inference.batches(incomplete, down=may_be_undefined, what="scoring", look_up=True):
+    for rows, propagated in inference.batches(incomplete, down=may_be_undefined, what="scoring"):
         if may_be_undefined:
             inference.check_defined(propagated, incomplete, rows, None)
         of_incomplete[rows] = propagated.log_likelihood
@@ -143,7 +143,6 @@ def predict_rows(
     inference: NetworkInference, evidence: Evidence, query_nodes: list[Name], do: Interventions
 ) -> RowPredictions:
     """Compute posteriors of discrete nodes and means of continuous nodes; impossible rows are warned of."""
-    interventions = do or {}
     inference = inference.intervened(do)
     n_rows = evidence.n_rows
     probabilities = {
@@ -152,9 +151,9 @@ def predict_rows(
     means: dict[Name, list[np.ndarray]] = {node: [] for node in query_nodes if inference.is_continuous(node)}
     log_likelihood = np.empty(n_rows)
     indicators = [inference.presence[node] for node in query_nodes if node in inference.presence]
-    for rows, propagated in inference.batches(evidence, interventions, what="predicting", look_up=True):
+    for rows, propagated in inference.batches(evidence, what="predicting"):
         log_likelihood[rows] = propagated.log_likelihood
-        inference.check_defined(propagated, evidence, rows, [*query_nodes, *indicators], interventions)
+        inference.check_defined(propagated, evidence, rows, [*query_nodes, *indicators])
         for node, table in probabilities.items():
             table[rows] = inference.joint_posterior([node], propagated, evidence, rows).T
         for node, batches in means.items():
@@ -190,9 +189,9 @@ def _replace_impossible(inference: NetworkInference, predictions: RowPredictions
     if not len(impossible):
         return
     evidence = read_evidence(inference, None, do)
-    ((rows, propagated),) = inference.batches(evidence, do or ())
+    ((rows, propagated),) = inference.batches(evidence)
     query_nodes = [*predictions.probabilities, *predictions.means]
-    inference.check_defined(propagated, evidence, rows, query_nodes, do or ())
+    inference.check_defined(propagated, evidence, rows, query_nodes)
     for node, table in predictions.probabilities.items():
         table[impossible] = propagated.marginal(inference.scope([node])).T
     for node, mean in predictions.means.items():

@@ -69,7 +69,7 @@ def test_most_probable_equals_enumeration(data):
 @examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis_given(data=st.data())
 def test_predictions_of_incomplete_rows_equal_enumeration(monkeypatch, worth, data):
-    monkeypatch.setattr(network_inference, "_WORTH_A_TREE", worth)
+    monkeypatch.setattr(network_inference, "_MIN_OBSERVED_CELLS", worth)
     tables = data.draw(networks())
     nodes = list(tables.parents)
     n_rows = data.draw(st.integers(1, 6))
@@ -241,7 +241,7 @@ def test_empty_rows_and_queries():
     assert [len(cells) for cells in empty.values()] == [0, 0, 0]
     assert model.predict_proba({"a": []}, "b").shape == (0, 3)
     assert model.score_samples({"a": []}).shape == (0,)
-    with pytest.warns(UserWarning, match=r"row 1 is impossible under this network \(1 of 2 are\)"):
+    with pytest.warns(UserWarning, match=r"row 1 is impossible under this network \(in total 1 of 2 rows\)"):
         filled = model.impute({"a": [0, 0], "b": [None, 1]})
     assert filled["x"].tolist() == [0.5, 3.0]  # the mean of all, where nothing follows
     with pytest.raises(DataError, match=r"given is \['a'\]; expected a mapping"):
