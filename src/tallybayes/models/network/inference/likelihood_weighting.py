@@ -38,27 +38,19 @@ def query_by_sampling(
     if needed > available:
         raise TooLargeError.of("the result of the query", needed, available, "Query fewer nodes at a time.")
     observed = [*evidence.codes, *evidence.cells, *evidence.likelihoods]
-    rng = np.random.default_rng(random_state)
-    log_scale = -np.inf  # the largest log weight so far, by which weights are divided
-    weight_sums = np.zeros(math.prod(shape))
-    square_sums = np.zeros(math.prod(shape))
     relevant = inference.graph.ancestors([*query_nodes, *observed])
-    for codes, logs in sample_batches(inference, evidence, n_draws, rng, relevant):
-        largest = max(log_scale, float(logs.max()))
-        if np.isneginf(largest):
-            continue
-        rescale = math.exp(log_scale - largest) if np.isfinite(log_scale) else 0.0
-        log_scale = largest
-        weights = np.exp(logs - largest)
-        combination = np.ravel_multi_index([codes[node] for node in query_nodes], shape)
-        weight_sums = weight_sums * rescale + np.bincount(combination, weights, len(weight_sums))
-        square_sums = square_sums * rescale**2 + np.bincount(combination, weights**2, len(square_sums))
-    total = weight_sums.sum()
-    if not total > 0:
+    batches = sample_batches(inference, evidence, n_draws, np.random.default_rng(random_state), relevant)
+    drawn = [(np.ravel_multi_index([codes[node] for node in query_nodes], shape), logs) for codes, logs in batches]
+    combination, logs = map(np.concatenate, zip(*drawn, strict=True))
+    if np.isneginf(logs).all():
         raise EstimateError(
             f"none of {n_draws:,} draws agrees with {format_evidence(shown_evidence)}: the evidence is impossible, or "
             "too improbable.\n    Increase n_draws, pass less evidence, or use inference='exact'."
         )
+    weights = np.exp(logs - logs.max())
+    weight_sums = np.bincount(combination, weights, math.prod(shape))
+    square_sums = np.bincount(combination, weights**2, math.prod(shape))
+    total = weight_sums.sum()
     p = weight_sums / total
     effective_size = float(total**2 / square_sums.sum())
     # Variance of a self-normalized estimate: Σ w² (1[level] − p)² over draws with the level and without it.
@@ -101,10 +93,11 @@ def sample_batches(
     nodes : nodes, optional
         Nodes to sample, with their ancestors; None samples all.
     """
+    cells = {node: of_node for node, of_node in evidence.cells.items() if node not in inference.interventions}
+    log_densities = {node: inference.leaf_log_prob(node, of_node)[0] for node, of_node in cells.items()}
+    cumulative = {node: np.cumsum(table, axis=-1) for node, table in inference.tables.items()}
+    undefined = {node: rows for node, rows in inference.undefined_rows().items() if node in cumulative | log_densities}
     order = [node for node in inference.graph.nodes if nodes is None or node in nodes]
-    cells = evidence.cells.keys() - inference.interventions
-    scored = {node for node in order if node in inference.tables or node in cells}
-    sampler = _ForwardSampler(inference, evidence, rng, scored)
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
         codes: Codes = {}
@@ -112,42 +105,29 @@ def sample_batches(
         for node in order:
             if node in evidence.codes:
                 codes[node] = np.full(size, evidence.codes[node][0])
-            if node in scored:
-                sampler.visit(node, inference.graph.parents[node], codes, logs)
+            above = tuple(codes[name] for name in inference.graph.parents[node])
+            if node in undefined:
+                _require_defined(inference, node, undefined[node][above] & ~np.isneginf(logs), above)
+            with np.errstate(divide="ignore"):
+                if node in log_densities:
+                    logs += log_densities[node][inference.group(node, codes, size)]
+                elif node in evidence.codes:
+                    logs += np.log(inference.tables[node][(*above, codes[node])])
+                elif node in cumulative:
+                    ends = np.broadcast_to(cumulative[node][above], (size, len(inference.levels[node])))
+                    codes[node] = (rng.random((size, 1)) * ends[:, -1:] >= ends[:, :-1]).sum(axis=1)
+                if node in evidence.likelihoods:
+                    logs += np.log(evidence.likelihoods[node])[codes[node]]
         yield codes, logs
 
 
-class _ForwardSampler:
-    """Draws or weights one node after the other, parents first."""
-
-    def __init__(
-        self, inference: NetworkInference, evidence: Evidence, rng: np.random.Generator, nodes: set[Name]
-    ) -> None:
-        self.inference = inference
-        self.evidence = evidence
-        self.rng = rng
-        self.cumulative = {n: np.cumsum(inference.tables[n], axis=-1) for n in nodes if n in inference.tables}
-        self.log_densities = {n: inference.leaf_log_prob(n, c)[0] for n, c in evidence.cells.items() if n in nodes}
-        self.undefined = inference.undefined_rows()
-
-    def visit(self, node: Name, parents: tuple[Name, ...], codes: Codes, logs: np.ndarray) -> None:
-        """Draw an unobserved node into `codes`, or add the log probability of an observed one to `logs`."""
-        inference, evidence = self.inference, self.evidence
-        above = tuple(codes[name] for name in parents)
-        if node in self.undefined:
-            undefined = np.flatnonzero(self.undefined[node][above] & ~np.isneginf(logs))
-            if len(undefined):
-                raise inference.undefined_row_error(node, [int(code[undefined[0]]) for code in above])
-        with np.errstate(divide="ignore"):
-            if node in self.log_densities:
-                logs += self.log_densities[node][inference.group(node, codes, len(logs))]
-            elif node in evidence.codes:
-                logs += np.log(inference.tables[node][(*above, codes[node])])
-            else:
-                ends = np.broadcast_to(self.cumulative[node][above], (len(logs), len(inference.levels[node])))
-                codes[node] = (self.rng.random((len(logs), 1)) * ends[:, -1:] >= ends[:, :-1]).sum(axis=1)
-            if node in evidence.likelihoods:
-                logs += np.log(evidence.likelihoods[node])[codes[node]]
+def _require_defined(
+    inference: NetworkInference, node: Name, undefined: np.ndarray, parent_codes: tuple[np.ndarray, ...]
+) -> None:
+    """Raise EstimateError if a possible draw needs an undefined row of a CPT."""
+    if undefined.any():
+        first = int(undefined.argmax())
+        raise inference.undefined_row_error(node, [int(codes[first]) for codes in parent_codes])
 
 
 def sample_discrete_nodes(inference: NetworkInference, evidence: Evidence, n: int, rng: np.random.Generator) -> Codes:
