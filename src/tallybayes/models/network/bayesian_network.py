@@ -1022,7 +1022,8 @@ class BayesianNetwork(Model):
     def _from_spec(cls, spec: NetworkSpec) -> Self:
         """Return a network with fixed parameters, and no counts."""
         model = cls(dict(spec.parents), columns=spec.columns)
-        return model._set_tally(spec.tally)._set_fixed_parameters(tuple(spec.parameters))
+        tally, parameters = spec.model_state()
+        return model._set_tally(tally)._set_fixed_parameters(parameters)
 
     def to_tables(self) -> NetworkTables:
         """Return the CPTs of the discrete nodes; `to_parameters` has continuous nodes, too.
@@ -1040,7 +1041,7 @@ class BayesianNetwork(Model):
         -------
         dict from node to dict
         """
-        return network_conversion.node_parameters(self._estimated_network)
+        return network_conversion.network_spec(self._estimated_network).describe()
 
     def to_json(self, path: str | PathLike[str]) -> None:
         """Write the network to a JSON file for `from_json`: CPTs of discrete nodes, linear models of continuous nodes.
@@ -1050,7 +1051,9 @@ class BayesianNetwork(Model):
         path : str or path-like
             Compressed if it ends in ``.gz``.
         """
-        network_conversion.write_json(self._estimated_network, path)
+        from tallybayes.models.network.io.network_json import write_json
+
+        write_json(self.to_parameters(), path)
 
     def to_bif(self, path: str | PathLike[str]) -> None:
         """Write the CPTs to a BIF file (Interchange Format for Bayesian networks).

@@ -13,7 +13,7 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.protocols.linear_nodes import as_linear_model, family_given_continuous_parents
 from tallybayes.models.network.estimated_network import EstimatedNetwork, EstimatedNode
 from tallybayes.models.network.graph import Graph
-from tallybayes.models.network.io.network_spec import describe_nodes
+from tallybayes.models.network.io.network_spec import NetworkSpec
 from tallybayes.models.network.io.network_tables import NetworkTables
 from tallybayes.tally.factor import Name
 
@@ -35,17 +35,16 @@ def network_tables(network: EstimatedNetwork) -> NetworkTables:
     return NetworkTables(parents, levels, inference.tables)
 
 
-def node_parameters(network: EstimatedNetwork) -> dict[Name, dict[str, Any]]:
-    """Return the parameters of all nodes as plain numbers, as `BayesianNetwork.from_parameters` takes them."""
-    tables = network_tables(network) if network.levels else None
+def network_spec(network: EstimatedNetwork) -> NetworkSpec:
+    """Return the parameters of all nodes; with ``"bayes"``, the posterior means."""
+    tables = network_tables(network).tables if network.levels else {}
     scorers = zip(network.nodes.items(), network.fitted.checked_scorers, strict=True)
     linear_models = {
-        name: (node.inputs, _linear_parameters(network, name, node, scorer))
+        name: _linear_parameters(network, name, node, scorer)
         for (name, node), scorer in scorers
         if not node.is_discrete
     }
-    levels, probabilities = ({}, {}) if tables is None else (tables.levels, tables.tables)
-    return dict(describe_nodes(network.graph.parents, levels, probabilities, linear_models))
+    return NetworkSpec(network.graph.parents, network.domains, tables, linear_models)
 
 
 def _linear_parameters(
@@ -68,13 +67,6 @@ def _linear_parameters(
         )
     shape = [len(network.levels[parent]) for parent in node.factor.given]
     return LinearParameters(*(np.reshape(part, (*shape, *np.shape(part)[1:])) for part in linear))
-
-
-def write_json(network: EstimatedNetwork, path: str | PathLike[str]) -> None:
-    """Write the parameters of all nodes to a JSON file."""
-    from tallybayes.models.network.io import network_json
-
-    network_json.write_json(node_parameters(network), path)
 
 
 def write_bif(network: EstimatedNetwork, path: str | PathLike[str]) -> None:

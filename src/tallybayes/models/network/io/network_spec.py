@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,61 +40,74 @@ class NetworkSpec(NamedTuple):
     ----------
     parents : dict from node to its parents
     domains : dict from discrete node to Domain
-    factors : list of Factor
-    widths : list of int
-        The number of columns of every factor.
-    parameters : list
-        The parameters of every factor.
+    tables : dict from discrete node to an array of shape (*levels of its parents, levels)
+    linear_models : dict from continuous node to LinearParameters
     """
 
     parents: dict[Name, tuple[Name, ...]]
     domains: dict[Name, Domain]
-    factors: list[Factor]
-    widths: list[int]
-    parameters: list[Any]
+    tables: dict[Name, np.ndarray]
+    linear_models: dict[Name, LinearParameters]
 
     @classmethod
     def from_tables(cls, tables: NetworkTables) -> NetworkSpec:
         """Return the specification of a discrete network."""
-        spec = cls(tables.parents, tables.domains, [], [], [])
-        for node, parents in tables.parents.items():
-            spec.add_discrete(node, parents, tables.tables[node])
-        return spec
-
-    def add_discrete(self, node: Name, given: tuple[Name, ...], table: np.ndarray) -> None:
-        """Append the factor of a discrete node with its CPT."""
-        levels = tuple(level for level in self.domains[node].levels if level is not None)
-        self.factors.append(Factor(node, given, Categorical(levels)))
-        self.widths.append(1)
-        self.parameters.append(LevelProbabilities(table, Segments([table.shape[-1]])))
-
-    def add_continuous(
-        self, node: Name, given: tuple[Name, ...], inputs: tuple[Name, ...], linear: LinearParameters
-    ) -> None:
-        """Append the factor of a continuous node with its linear model."""
-        family = ConditionalLinearGaussian() if inputs else Gaussian()
-        mean, variance = (np.asarray(part)[..., None] for part in (linear.intercept, linear.variance))
-        self.factors.append(Factor((*inputs, node), given, family))
-        self.widths.append(len(inputs) + 1)
-        self.parameters.append(linear if inputs else Normal(mean, variance))
+        return cls(tables.parents, tables.domains, tables.tables, {})
 
     @property
     def columns(self) -> dict[Name, Family]:
         """The family of every node, for `BayesianNetwork`."""
-        families: dict[Name, Family] = {}
-        for factor in self.factors:
-            node = factor.columns[-1]
-            domain = self.domains.get(node)
-            family = Gaussian() if domain is None else factor.family
-            families[node] = WithMissing(family) if domain is not None and domain.has_missing_level else family
+        families: dict[Name, Family] = dict.fromkeys(self.parents, Gaussian())
+        for node, domain in self.domains.items():
+            family = _categorical(domain)
+            families[node] = WithMissing(family) if domain.has_missing_level else family
         return families
 
-    @property
-    def tally(self) -> Tally:
-        """The tally of no rows."""
+    def split(self, node: Name) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
+        """Return the discrete and the continuous parents of a node."""
+        parents = self.parents[node]
+        discrete = tuple(parent for parent in parents if parent in self.domains)
+        return discrete, tuple(parent for parent in parents if parent not in self.domains)
+
+    def factor(self, node: Name) -> tuple[Factor, Any]:
+        """Return the factor of a node and its parameters."""
+        given, inputs = self.split(node)
+        if node in self.domains:
+            table = self.tables[node]
+            family = _categorical(self.domains[node])
+            return Factor(node, given, family), LevelProbabilities(table, Segments([table.shape[-1]]))
+        linear = self.linear_models[node]
+        if inputs:
+            return Factor((*inputs, node), given, ConditionalLinearGaussian()), linear
+        mean, variance = (np.asarray(part)[..., None] for part in (linear.intercept, linear.variance))
+        return Factor(node, given, Gaussian()), Normal(mean, variance)
+
+    def model_state(self) -> tuple[Tally, tuple[Any, ...]]:
+        """Return the tally of no rows, and the parameters of its factors."""
+        factors, parameters = zip(*map(self.factor, self.parents), strict=True)
         domains = {str(node): domain for node, domain in self.domains.items()}
         schema = Schema(missing_level_domains=tuple(n for n, domain in domains.items() if domain.has_missing_level))
-        return empty_tally(self.factors, self.widths, domains, schema)
+        return empty_tally(factors, [len(factor.columns) for factor in factors], domains, schema), parameters
+
+    def describe(self) -> dict[Name, dict[str, Any]]:
+        """Return the parameters of every node as plain numbers, as `read_network_spec` reads them."""
+        nodes: dict[Name, dict[str, Any]] = {}
+        for node, parents in self.parents.items():
+            nodes[node] = {"parents": list(parents)} if parents else {}
+            if node in self.domains:
+                nodes[node] |= {"levels": list(self.domains[node].levels), "probabilities": self.tables[node].tolist()}
+                continue
+            slope, intercept, variance = self.linear_models[node]
+            nodes[node]["intercept"] = np.asarray(intercept).tolist()
+            if inputs := self.split(node)[1]:
+                nodes[node]["coefficients"] = {str(name): slope[..., k].tolist() for k, name in enumerate(inputs)}
+            nodes[node]["std"] = np.sqrt(variance).tolist()
+        return nodes
+
+
+def _categorical(domain: Domain) -> Categorical:
+    """Return the family of a discrete node, with its levels declared."""
+    return Categorical(tuple(level for level in domain.levels if level is not None))
 
 
 def read_network_spec(nodes: Mapping[Name, NodeSpec]) -> NetworkSpec:
@@ -113,16 +126,12 @@ def read_network_spec(nodes: Mapping[Name, NodeSpec]) -> NetworkSpec:
         )
     domains = {node: _read_domain(node, nodes[node]["levels"]) for node in graph.nodes if "levels" in nodes[node]}
     levels = {node: domain.levels for node, domain in domains.items()}
-    tables = _read_tables(graph, nodes, levels)
-    spec = NetworkSpec(graph.parents, domains, [], [], [])
-    for node, parents in graph.parents.items():
-        given = tuple(parent for parent in parents if parent in levels)
-        if node in levels:
-            spec.add_discrete(node, given, tables[node])
-        else:
-            inputs = tuple(parent for parent in parents if parent not in levels)
+    spec = NetworkSpec(graph.parents, domains, _read_tables(graph, nodes, levels), {})
+    for node in graph.nodes:
+        if node not in levels:
+            given, inputs = spec.split(node)
             shape = _table_shape(given, levels, node)
-            spec.add_continuous(node, given, inputs, _read_linear(node, nodes[node], inputs, shape))
+            spec.linear_models[node] = _read_linear(node, nodes[node], inputs, shape)
     return spec
 
 
@@ -217,12 +226,15 @@ def _table_shape(names: Sequence[Name], levels: Mapping[Name, Sequence[Any]], no
 
 def _read_numbers(value: object, shape: tuple[int, ...], what: str, *, broadcast: bool = False) -> np.ndarray:
     """Return finite numbers of a shape; with `broadcast`, one number may stand for all."""
-    if isinstance(value, np.ndarray | np.generic) and np.asarray(value).dtype.kind in "fiu":
-        numbers = np.array(value, dtype=float)
-    else:
-        flat: list[float] = []
-        sizes = _flatten(value, 0 if _is_number(value) else len(shape), flat, what)
-        numbers = np.array(flat).reshape(sizes)
+    try:
+        cells = np.array(value, dtype=object)
+    except ValueError:
+        raise DataError.wrong_type(what, "ragged", "lists of equal lengths") from None
+    invalid = [cell for cell in cells.flat if not _is_number(cell)]
+    if invalid:
+        expected = "numbers, in lists nested as deep as there are discrete parents"
+        raise DataError.wrong_type(what, short_repr(invalid[0]), expected)
+    numbers = np.array(list(map(_as_float, cells.flat))).reshape(cells.shape)
     if broadcast and numbers.ndim == 0:
         numbers = np.full(shape, float(numbers))
     if numbers.shape != shape:
@@ -230,20 +242,6 @@ def _read_numbers(value: object, shape: tuple[int, ...], what: str, *, broadcast
     if not np.isfinite(numbers).all():
         raise DataError.wrong_type(what, "partly not finite", "finite numbers")
     return numbers
-
-
-def _flatten(value: object, depth: int, flat: list[float], what: str) -> tuple[int, ...]:
-    """Append the numbers of nested lists to `flat`; return the sizes of the lists."""
-    if depth and isinstance(value, list | tuple | np.ndarray):
-        sizes = {_flatten(part, depth - 1, flat, what) for part in value}
-        if len(sizes) != 1:
-            raise DataError.wrong_type(what, "ragged, or empty", "lists of equal lengths")
-        return (len(value), *sizes.pop())
-    if depth or not _is_number(value):
-        expected = "numbers, in lists nested as deep as there are discrete parents"
-        raise DataError.wrong_type(what, short_repr(value), expected)
-    flat.append(_as_float(value))
-    return ()
 
 
 def _is_number(value: object) -> bool:
@@ -255,30 +253,3 @@ def _as_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def describe_nodes(
-    parents: Mapping[Name, Sequence[Name]],
-    levels: Mapping[Name, Sequence[Any]],
-    tables: Mapping[Name, np.ndarray],
-    linear_models: Mapping[Name, tuple[Sequence[Name], LinearParameters]],
-) -> Iterator[tuple[Name, dict[str, Any]]]:
-    """Yield every node with its parameters, as for `read_network_spec`.
-
-    Parameters
-    ----------
-    parents : mapping from node to its parents
-    levels, tables : mappings from discrete node to its levels, and to its CPT
-    linear_models : mapping from continuous node to its continuous parents and its linear model
-    """
-    for node, above in parents.items():
-        spec: dict[str, Any] = {"parents": list(above)} if above else {}
-        if node in levels:
-            spec |= {"levels": list(levels[node]), "probabilities": tables[node].tolist()}
-        else:
-            inputs, (slope, intercept, variance) = linear_models[node]
-            spec["intercept"] = np.asarray(intercept).tolist()
-            if inputs:
-                spec["coefficients"] = {str(name): slope[..., k].tolist() for k, name in enumerate(inputs)}
-            spec["std"] = np.sqrt(variance).tolist()
-        yield node, spec
