@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -80,9 +80,22 @@ class BlockReader:
         scanner.keyword(("network",), hint="BIF begins with: network NAME { }. XMLBIF, DSC, NET and XDSL are not BIF.")
         while not scanner.accept("{"):
             scanner.name("'{'")
+        for _ in self.entries(()):
+            pass  # properties are skipped
+
+    def entries(self, keywords: tuple[str, ...], instead: str = "'}'") -> Iterator[str]:
+        """Read the keywords of a block in braces up to its end, without properties; "(" is a keyword, too."""
+        scanner = self.scanner
         while not scanner.accept("}"):
-            scanner.keyword(("property",), "'}'")
-            scanner.skip_property()
+            if "(" in keywords and scanner.accept("("):
+                yield "("
+                continue
+            words = [word for word in keywords if word.isalpha()]
+            word = scanner.keyword((*words, "property"), instead)
+            if word == "property":
+                scanner.skip_property()
+            else:
+                yield word
 
     def _variable(self) -> None:
         scanner = self.scanner
@@ -93,13 +106,10 @@ class BlockReader:
             raise scanner.error(f"found the variable {shown(name)} again; expected it once, as in line {line}")
         levels: dict[str, int] | None = None
         scanner.expect("{")
-        while not scanner.accept("}"):
-            if scanner.keyword(("type", "property"), "'}'") == "property":
-                scanner.skip_property()
-            elif levels is None:
-                levels = self._levels(name)
-            else:
+        for _ in self.entries(("type",)):
+            if levels is not None:
                 raise scanner.error(f"found another type of {shown(name)}; expected one")
+            levels = self._levels(name)
         if levels is None:
             hint = "A variable declares its levels: type discrete [ 2 ] { no, yes };"
             raise scanner.error(f"found no type of the variable {shown(name)}; expected one", hint)
@@ -166,6 +176,7 @@ class _Rows:
     """Reader of the rows of one block, in any order."""
 
     def __init__(self, reader: BlockReader, node: str, parents: list[str]) -> None:
+        self.reader = reader
         self.scanner = reader.scanner
         self.node = node
         self.parents = parents
@@ -181,15 +192,7 @@ class _Rows:
         """Read the table, of shape (rows, levels)."""
         scanner = self.scanner
         table_position: int | None = None  # of a table of all rows
-        while not scanner.accept("}"):
-            if scanner.peek() == "(":
-                keyword = "("
-                scanner.position += 1
-            else:
-                keyword = scanner.keyword(("table", "default", "property"), "'(' or '}'")
-            if keyword == "property":
-                scanner.skip_property()
-                continue
+        for keyword in self.reader.entries(("(", "table", "default"), "'(' or '}'"):
             position = scanner.position
             if table_position is not None or (keyword == "table" and self.rows):
                 what = f"found rows of {shown(self.node)} besides a table of all rows; expected one of the two"

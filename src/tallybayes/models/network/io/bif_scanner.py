@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 
 from tallybayes.errors import DataError, FileError
 
-# Each pattern is one repeated character class, so that matching is linear in the text. All line ends are "\n".
-_SPACE = re.compile(r"[ \t\n\f\v]*")
-_BETWEEN = re.compile(r"[ \t\n\f\v,]*")
-_WORD = re.compile(r'[^ \t\n\f\v,;{}()|"/]*')
-_INSIDE = re.compile(r'[^"\\\n]*')
+# Possessive quantifiers make matching linear in the text. All line ends are "\n".
+_SPACE = re.compile(r"(?>[ \t\n\f\v]+|//[^\n]*+|/\*(?s:.*?)\*/)*+")  # and comments
+_WORD = re.compile(r'(?>[^ \t\n\f\v,;{}()|"/]++|/(?![/*]))*+')  # a single slash is part of it
+_QUOTED = re.compile(r'"(?>[^"\\\n]++|\\[^\n])*+"')
+_ESCAPE = re.compile(r"\\(.)")
 _KEYWORD = re.compile(r"[A-Za-z]*")
 _DIGITS = re.compile(r"[0-9]*")
-_NUMBER = re.compile(r"[ \t\n\f\v,]*([0-9.eE+-]+)")
+_NUMBER = re.compile(r"[0-9.eE+-]*")
 _PLAIN = re.compile(r'[^\s,;{}()\[\]|"/]+')
 
 _ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r"}
@@ -63,25 +63,23 @@ class Scanner:
 
     def unexpected(self, expected: str, hint: str = REPAIR) -> FileError:
         """Return an error with the word at the current position."""
-        self.peek()
-        word = self.text[self.position : self._word_end()]
-        what = shown(word or self.text[self.position]) if self.position < len(self.text) else "the end of the file"
+        symbol = self.peek()
+        what = shown(self._next(_WORD) or symbol) if symbol else "the end of the file"
         return self.error(f"found {what}; expected {expected}", hint)
+
+    def _next(self, pattern: re.Pattern[str]) -> str:
+        """Return the text that matches a pattern after white space and comments, without reading it."""
+        self.peek()
+        match = pattern.match(self.text, self.position)
+        return match[0] if match else ""
 
     def peek(self) -> str:
         """Skip white space and comments, and return the next character; "" at the end."""
-        while True:
-            self.position = _end(_SPACE, self.text, self.position)
-            if self.text.startswith("//", self.position):
-                end = self.text.find("\n", self.position)
-                self.position = len(self.text) if end < 0 else end
-            elif self.text.startswith("/*", self.position):
-                end = self.text.find("*/", self.position + 2)
-                if end < 0:
-                    raise self.error("found '/*' without '*/' after it; expected comments to end", "Close the comment.")
-                self.position = end + 2
-            else:
-                return self.text[self.position : self.position + 1]
+        space = _SPACE.match(self.text, self.position)
+        self.position = space.end() if space else self.position
+        if self.text.startswith("/*", self.position):
+            raise self.error("found '/*' without '*/' after it; expected comments to end", "Close the comment.")
+        return self.text[self.position : self.position + 1]
 
     def accept(self, symbol: str) -> bool:
         """Read a symbol if it is next, and return whether it was."""
@@ -97,8 +95,7 @@ class Scanner:
 
     def keyword(self, expected: Iterable[str], instead: str = "", hint: str = REPAIR) -> str:
         """Read one of several keywords; `instead` is another valid continuation, for messages."""
-        self.peek()
-        word = self.text[self.position : _end(_KEYWORD, self.text, self.position)]
+        word = self._next(_KEYWORD)
         if word not in expected:
             raise self.unexpected(
                 " or ".join([repr(keyword) for keyword in expected] + [instead] * bool(instead)), hint
@@ -108,8 +105,7 @@ class Scanner:
 
     def whole_number(self) -> int:
         """Read a non-negative integer."""
-        self.peek()
-        digits = self.text[self.position : _end(_DIGITS, self.text, self.position)]
+        digits = self._next(_DIGITS)
         if not 0 < len(digits) < 16:
             raise self.unexpected("a whole number")
         self.position += len(digits)
@@ -117,20 +113,16 @@ class Scanner:
 
     def name(self, what: str) -> str:
         """Read a name or a level, quoted or not."""
-        if self.peek() == '"':
-            start = self.position
-            quoted = self._quoted()
-            if quoted is None:
-                hint = 'Close it, and write a quote inside it as \\" and the end of a line as \\n.'
-                raise self.error(
-                    "found a quote without a closing quote on its line; expected one", hint, position=start
-                )
-            return quoted
-        word = self.text[self.position : self._word_end()]
+        is_quoted = self.peek() == '"'
+        word = self._next(_QUOTED if is_quoted else _WORD)
+        if is_quoted and not word:
+            hint = 'Close it, and write a quote inside it as \\" and the end of a line as \\n.'
+            raise self.error("found a quote without a closing quote on its line; expected one", hint)
         if not word:
             raise self.unexpected(what)
         self.position += len(word)
-        return word
+        # an unknown escape is a backslash
+        return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[0]), word[1:-1]) if is_quoted else word
 
     def names(self, close: str, what: str) -> Iterator[str]:
         """Read names one by one up to a symbol, with or without commas between them."""
@@ -143,67 +135,34 @@ class Scanner:
     def numbers(self, most: int, into: array[float]) -> int:
         """Read probabilities up to the semicolon; append at most `most` of them, and return their number."""
         n_found = 0
-        while True:
-            match = _NUMBER.match(self.text, self.position)
-            if match:
-                if n_found < most:
-                    into.append(self._probability(match[1], match.start(1)))
-                self.position = match.end()
-                n_found += 1
-                continue
-            before = self.position
-            self.position = _end(_BETWEEN, self.text, self.position)
-            if self.accept(";"):
-                return n_found
-            if self.position == before:  # neither a comma nor a comment was skipped
+        while not self.accept(";"):
+            digits = self._next(_NUMBER)
+            if not digits:
                 raise self.unexpected("a number or ';'")
+            if n_found < most:
+                into.append(self._probability(digits))
+            self.position += len(digits)
+            n_found += 1
+            while self.accept(","):
+                pass
+        return n_found
 
     def skip_property(self) -> None:
         """Skip the rest of a property, up to the semicolon; one in a quoted text at its start does not end it."""
-        if self.peek() == '"':
-            self._quoted()
+        self.position += len(self._next(_QUOTED))
         end = self.text.find(";", self.position)
         if end < 0:
             raise self.error("found a property without ';' after it; expected properties to end")
         self.position = end + 1
 
-    def _probability(self, digits: str, position: int) -> float:
+    def _probability(self, digits: str) -> float:
         try:
             value = float(digits)
         except ValueError:
-            raise self.error(f"found {shown(digits)}; expected a number", position=position) from None
+            raise self.error(f"found {shown(digits)}; expected a number") from None
         if not 0.0 <= value <= 1.0 + TOLERANCE:
-            raise self.error(f"found {shown(digits)}; expected a probability, from 0 to 1", position=position)
+            raise self.error(f"found {shown(digits)}; expected a probability, from 0 to 1")
         return value
-
-    def _word_end(self) -> int:
-        """Return the end of an unquoted word at the current position; a single slash is part of it."""
-        end = _end(_WORD, self.text, self.position)
-        while self.text.startswith("/", end) and not self.text.startswith(("//", "/*"), end):
-            end = _end(_WORD, self.text, end + 1)
-        return end
-
-    def _quoted(self) -> str | None:
-        """Read a quoted text; None, without reading anything, if it is not closed on its line."""
-        pieces = []
-        position = self.position + 1
-        while True:
-            end = _end(_INSIDE, self.text, position)
-            pieces.append(self.text[position:end])
-            if self.text.startswith('"', end):
-                self.position = end + 1
-                return "".join(pieces)
-            letter = self.text[end + 1 : end + 2]
-            if not self.text.startswith("\\", end) or letter in ("", "\n"):
-                return None
-            pieces.append(_ESCAPES.get(letter, "\\" + letter))  # an unknown escape is a backslash
-            position = end + 2
-
-
-def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Return the end of the match of a pattern at a position."""
-    match = pattern.match(text, position)
-    return match.end() if match else position
 
 
 def shown(text: str) -> str:
