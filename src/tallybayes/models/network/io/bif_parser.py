@@ -191,24 +191,21 @@ class _Rows:
     def read(self) -> np.ndarray:
         """Read the table, of shape (rows, levels)."""
         scanner = self.scanner
-        table_position: int | None = None  # of a table of all rows
+        is_whole = False  # whether there is a table of all rows
         for keyword in self.reader.entries(("(", "table", "default"), "'(' or '}'"):
             position = scanner.position
-            if table_position is not None or (keyword == "table" and self.rows):
+            if is_whole or (keyword == "table" and self.rows):
                 what = f"found rows of {shown(self.node)} besides a table of all rows; expected one of the two"
                 raise scanner.error(what, position=position)
-            if keyword == "table":
-                table_position = position
-                self._numbers(self.n_levels * self.n_rows, None, position)
-            else:
-                row = self._row() if keyword == "(" else _DEFAULT
-                self.rows.append(row)
-                self.positions.append(position)
-                self._numbers(self.n_levels, row, position)
+            is_whole = keyword == "table"
+            row = self._row() if keyword == "(" else _DEFAULT
+            self._numbers(self.n_levels * (self.n_rows if is_whole else 1), None if is_whole else row, position)
+            self.rows.extend(range(self.n_rows) if is_whole else [row])
+            self.positions.extend([position] * (self.n_rows if is_whole else 1))
         values = np.asarray(self.values)
-        if table_position is None:
-            return self._ordered(self._normalized(values.reshape(-1, self.n_levels), None))
-        return self._normalized(np.ascontiguousarray(values.reshape(self.n_levels, self.n_rows).T), table_position)
+        if is_whole:  # the levels of the node itself change slowest
+            return self._ordered(self._normalized(values.reshape(self.n_levels, self.n_rows).T.copy()))
+        return self._ordered(self._normalized(values.reshape(-1, self.n_levels)))
 
     def _numbers(self, n_expected: int, row: int | None, position: int) -> None:
         n_found = self.scanner.numbers(n_expected, self.values)
@@ -248,15 +245,14 @@ class _Rows:
             levels.append(list(index)[position])
         return f"the row ({', '.join(map(shown, reversed(levels)))})"
 
-    def _normalized(self, values: np.ndarray, table_position: int | None) -> np.ndarray:
+    def _normalized(self, values: np.ndarray) -> np.ndarray:
         """Return rows that sum to 1; raise FileError if a sum differs too much from 1."""
         sums = values.sum(axis=1)
         wrong = np.flatnonzero(np.abs(sums - 1.0) > TOLERANCE)
         if wrong.size:
             k = int(wrong[0])
-            row, position = (self.rows[k], self.positions[k]) if table_position is None else (k, table_position)
-            what = f"found that {self._named(row)} of {shown(self.node)} sums to {sums[k]:.6g}; expected 1"
-            raise self.scanner.error(what, position=position)
+            what = f"found that {self._named(self.rows[k])} of {shown(self.node)} sums to {sums[k]:.6g}; expected 1"
+            raise self.scanner.error(what, position=self.positions[k])
         rounded = np.abs(sums - 1.0) > ROUNDED
         values[rounded] /= sums[rounded, None]
         return values

@@ -27,41 +27,40 @@ class Move(NamedTuple):
 class HillClimber:
     """A structure, the score gain of every change of one edge, and the visited structures.
 
-    Moves to a visited structure are not made (tabu). The key of a structure is the XOR of random keys of its edges.
+    Moves to a visited structure are not made (tabu).
     """
 
     def __init__(self, cache: ScoreCache, constraints: Constraints, start: list[int]) -> None:
-        n = len(cache.rows.names)
+        n = len(start)
         self.cache = cache
         self.constraints = constraints
-        self.edge_keys = np.random.default_rng(0).integers(1, 1 << 62, (n, n)).tolist()
-        self.visited: set[int] = set()
+        self.parents = [-1] * n  # none is known yet
+        self.edges = np.zeros((n, n), dtype=bool)
+        self.family_scores = np.zeros(n)
+        self.add_gains = np.full((n, n), -np.inf)
+        self.remove_gains = np.full((n, n), -np.inf)
+        self.visited: set[tuple[int, ...]] = set()
         self.set(start)
         self.tolerance = TOLERANCE * (1.0 + abs(self.score))
 
     def set(self, parents: list[int]) -> None:
         """Move to a structure: the parents of every column as a bit mask."""
-        n = len(parents)
+        changed = [child for child, mask in enumerate(parents) if mask != self.parents[child]]
         self.parents = list(parents)
-        self.family_scores = np.array(self.cache.scores(list(enumerate(parents))))
-        self.add_gains = np.full((n, n), -np.inf)
-        self.remove_gains = np.full((n, n), -np.inf)
-        self.edges = np.zeros((n, n), dtype=bool)
-        self.key = 0
-        for child, mask in enumerate(parents):
-            for parent in members_of(mask):
-                self.edges[parent, child] = True
-                self.key ^= self.edge_keys[parent][child]
-        self._update_gains(range(n))
+        self.visited.add(tuple(parents))
+        self.edges[:, changed] = False
+        for child in changed:
+            self.edges[list(members_of(parents[child])), child] = True
+        self.family_scores[changed] = self.cache.scores([(child, parents[child]) for child in changed])
+        self._update_gains(changed)
         self.reachable = _transitive_closure(self.edges)
-        self.visited.add(self.key)
 
     @property
     def score(self) -> float:
         """The score of the structure."""
         return float(self.family_scores.sum())
 
-    def _update_gains(self, children: range | tuple[int, ...]) -> None:
+    def _update_gains(self, children: list[int]) -> None:
         """Compute the score gains of changes of the parents of some columns."""
         families: list[tuple[int, int]] = []
         changes: list[tuple[int, int]] = []
@@ -95,36 +94,18 @@ class HillClimber:
         while (largest := gains.max()) > -np.inf:
             kind, parent, child = np.unravel_index(int(np.argmax(gains >= largest - self.tolerance)), gains.shape)
             move = Move(int(kind), int(parent), int(child), float(gains[kind, parent, child]))
-            if self._key_after(move) not in self.visited:
+            if tuple(self.parents_after(move)) not in self.visited:
                 return move
             gains[kind, parent, child] = -np.inf
         return None
 
-    def _key_after(self, move: Move) -> int:
-        key = self.key ^ self.edge_keys[move.parent][move.child]
-        return key ^ self.edge_keys[move.child][move.parent] if move.kind == REVERSE else key
-
-    def make(self, move: Move) -> None:
-        """Apply a move."""
-        _, parent, child, _ = move
-        self.key = self._key_after(move)
-        self.visited.add(self.key)
-        changed = (child,) if move.kind != REVERSE else (child, parent)
-        self.parents[child] ^= 1 << parent
-        self.edges[parent, child] = move.kind == ADD
+    def parents_after(self, move: Move) -> list[int]:
+        """Return the parents of every column after a move."""
+        parents = list(self.parents)
+        parents[move.child] ^= 1 << move.parent
         if move.kind == REVERSE:
-            self.parents[parent] ^= 1 << child
-            self.edges[child, parent] = True
-        if move.kind == ADD:
-            above = self.reachable[:, parent].copy()
-            above[parent] = True
-            below = self.reachable[child].copy()
-            below[child] = True
-            self.reachable |= above[:, None] & below
-        else:
-            self.reachable = _transitive_closure(self.edges)
-        self.family_scores[list(changed)] = self.cache.scores([(c, self.parents[c]) for c in changed])
-        self._update_gains(changed)
+            parents[move.parent] ^= 1 << move.child
+        return parents
 
     def search(self, tabu_length: int) -> Iterator[float]:
         """Move until `tabu_length` moves in a row do not improve the best score; return to it. Yield scores."""
@@ -135,15 +116,14 @@ class HillClimber:
             move = self.best_move()
             if move is None or (move.gain <= self.tolerance and n_since >= tabu_length):
                 break
-            self.make(move)
+            self.set(self.parents_after(move))
             n_since += 1
             if self.score > best_score + self.tolerance:
                 best, best_score, n_since = list(self.parents), self.score, 0
             elif n_since > tabu_length:
                 break
             yield best_score
-        if best != self.parents:
-            self.set(best)
+        self.set(best)
 
     def repeated_covered_arc_reversal(self, rng: np.random.Generator) -> Iterator[None]:
         """Make the best moves, with random reversals of covered edges between them (Castelo and Kočka, 2003).
@@ -158,11 +138,11 @@ class HillClimber:
                 covered = [edge for edge in np.argwhere(self.edges).tolist() if self._is_covered_edge(*edge)]
                 if covered:
                     parent, child = covered[rng.integers(len(covered))]
-                    self.make(Move(REVERSE, parent, child, 0.0))
+                    self.set(self.parents_after(Move(REVERSE, parent, child, 0.0)))
             self.visited.clear()
             move = self.best_move()
             if move is not None and move.gain > self.tolerance:
-                self.make(move)
+                self.set(self.parents_after(move))
             improved = self.score > best + self.tolerance
             best = self.score if improved else best
             n_failures = 0 if improved else n_failures + 1
@@ -207,7 +187,7 @@ def hill_climb(
             climber.set(start)
             for _ in climber.repeated_covered_arc_reversal(rng):
                 yield best, score
-        climber.visited = {climber.key}
+        climber.visited = {tuple(climber.parents)}
         for _ in climber.search(tabu_length):
             yield best, score
         if climber.score > score + climber.tolerance:
