@@ -12,6 +12,7 @@ from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.features import is_name, open_features
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
+from tallybayes.models.network.estimated_network import network_of
 from tallybayes.tally.domain import Domain
 from tallybayes.typing import Rows
 
@@ -27,7 +28,7 @@ ClassModel = ClassConditionalModel | AutoClassifier | NearestClassMean | Bayesia
 def class_domain(model: ClassModel, node: Any = None) -> Domain:
     """Return the classes of a model as a domain: of a network, the levels of a node; of sequences, the states."""
     if isinstance(model, BayesianNetwork):
-        return model._estimated_network.domains[node]
+        return network_of(model).domains[node]
     return model._estimated_hmm.states if isinstance(model, HiddenMarkovModel) else model._class_domain
 
 

@@ -27,6 +27,7 @@ from tallybayes.models.inputs.features import check_target, open_features
 from tallybayes.models.inputs.invalid_cells import invalid_cells
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
+from tallybayes.models.network.estimated_network import network_of
 from tallybayes.models.network.network_held_out import read_node
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.results.audit import (
@@ -222,7 +223,7 @@ def _without_unexpected_values(model: Audited, table: Table, first_row: int) -> 
         if not isinstance(model, AutoClassifier) or len(domain.levels) > 1  # an indicator has a second level
     }
     if isinstance(model, BayesianNetwork):
-        known |= {name: model._estimated_network.domains[name] for name in model.levels_}
+        known |= {name: network_of(model).domains[name] for name in model.levels_}
     for name, domain in known.items():
         if name in table.columns and name not in masks and domain.levels:
             mask = _has_new_level(table, name, domain)

@@ -44,7 +44,7 @@ from tallybayes.models.inputs.input_format import open_rows as open_features_of
 from tallybayes.models.inputs.sequences import Sequences, open_labels
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
-from tallybayes.models.network.estimated_network import EstimatedNetwork
+from tallybayes.models.network.estimated_network import EstimatedNetwork, network_of
 from tallybayes.models.network.inference.evidence import with_missing_levels
 from tallybayes.models.network.network_fit import open_rows
 from tallybayes.results.predictive_check import ALL_ROWS
@@ -196,7 +196,7 @@ def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) 
             "target is given and the model is a network, whose nodes are drawn given their parents; expected no target."
         )
     table = bound_texts(model, _check_rows(open_rows(model, data)))
-    network = model._estimated_network
+    network = network_of(model)
     table = with_missing_levels(network.inference.domains, table)  # raises an error without levels
     fitted = network.fitted
     nodes = zip(network.nodes.items(), fitted.active_priors, fitted.checked_scorers, strict=True)

@@ -14,6 +14,7 @@ from tallybayes.models.classification.class_conditional import ClassConditionalM
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
+from tallybayes.models.network.estimated_network import network_of
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.totals import Totals
@@ -72,7 +73,7 @@ class CountedRows(NamedTuple):
 def counted_rows(model: ClassConditionalModel | BayesianNetwork | HiddenMarkovModel) -> CountedRows:
     """Return what a fitted model has counted."""
     if isinstance(model, BayesianNetwork):
-        nodes = model._estimated_network.nodes.values()
+        nodes = network_of(model).nodes.values()
         return CountedRows(_columns(model.tally_, [(node.factor, node.marginal()) for node in nodes], None))
     if isinstance(model, HiddenMarkovModel):
         return _counted_sequences(model)

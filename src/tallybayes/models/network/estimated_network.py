@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import as_word_factor
 from tallybayes.typing import Priors
+
+if TYPE_CHECKING:
+    from tallybayes.models.network.bayesian_network import BayesianNetwork
 
 
 class EstimatedNode(NamedTuple):
@@ -107,6 +110,8 @@ class EstimatedNetwork:
         Fixed parameters of every factor, which are not estimated.
     readers : mapping from node to WordReader
         The readers of nodes that are text.
+    factors : EstimatedFactors, optional
+        Factors estimated before, instead of those that follow from the prior.
     """
 
     tally: Tally
@@ -114,6 +119,7 @@ class EstimatedNetwork:
     prior: Priors
     fixed_parameters: tuple[Any, ...] | None = None
     readers: Mapping[Name, WordReader] = field(default_factory=dict)
+    factors: EstimatedFactors | None = None
 
     @cached_property
     def graph(self) -> Graph:
@@ -152,6 +158,8 @@ class EstimatedNetwork:
     @cached_property
     def fitted(self) -> EstimatedFactors:
         """The estimated factors of all nodes, in the order of `nodes`."""
+        if self.factors is not None:
+            return self.factors
         nodes = self.nodes.values()
         check_prior(self.prior, [node.factor for node in nodes], self.estimate)
         pairs = [(node.factor, node.counted) for node in nodes]
@@ -238,17 +246,12 @@ class EstimatedNetwork:
 
     def over(self, tally: Tally) -> EstimatedNetwork:
         """Return the network with other counts of the same levels, and the same resolved priors."""
-        other = replace(self, tally=tally)
-        pairs = [(node.factor, node.counted) for node in other.nodes.values()]
-        return other._with_fitted(self.fitted.with_statistics(pairs))
+        pairs = [(node.factor, node.counted) for node in replace(self, tally=tally).nodes.values()]
+        return replace(self, tally=tally, factors=self.fitted.with_statistics(pairs))
 
     def scaled(self, strength: float) -> EstimatedNetwork:
         """Return the network with priors of `strength` times their strength."""
-        return replace(self)._with_fitted(self.fitted.scaled(strength))
-
-    def _with_fitted(self, fitted: EstimatedFactors) -> EstimatedNetwork:
-        self.__dict__["fitted"] = fitted
-        return self
+        return replace(self, factors=self.fitted.scaled(strength))
 
     def parent_configurations(self, parents: tuple[Name, ...]) -> list[dict[Name, Any]]:
         """Return the combinations of the parents' levels, in the order of the CPTs."""
@@ -285,6 +288,11 @@ class EstimatedNetwork:
                 )
             )
         return factors
+
+
+def network_of(model: BayesianNetwork) -> EstimatedNetwork:
+    """Return the estimates of a fitted network, for functions outside its class."""
+    return model._estimated_network
 
 
 def _with_one_group_axis(node: EstimatedNode, parameters: Any) -> Any:

@@ -26,7 +26,7 @@ from tallybayes.models.network.e_step import (
     in_batches,
     without_incomplete_rows,
 )
-from tallybayes.models.network.estimated_network import EstimatedNetwork, EstimatedNode, nodes_of
+from tallybayes.models.network.estimated_network import EstimatedNetwork, EstimatedNode, network_of, nodes_of
 from tallybayes.models.network.inference.evidence import Evidence, read_rows
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.statistics.counts import Counts
@@ -82,7 +82,7 @@ def fit_by_em(
         initializations: list[Callable[[], Any]] = em.initializations(model.n_init)
     else:
         check_same_vocabulary(initial, expanded.domains)
-        initializations = [partial(em.from_network, initial._estimated_network)]
+        initializations = [partial(em.from_network, network_of(initial))]
     result, summary = em.objective.run_restarts(em, initializations)
     warn_unless_converged(summary)
     return Tally(all_words.factors, result.expected, all_words.domains, all_words.schema, soft=True), summary

@@ -14,6 +14,7 @@ from tallybayes.errors import DataError
 from tallybayes.estimation.resampling.held_out import HoldOutRows
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.models.inputs.features import check_target, is_name
+from tallybayes.models.network.estimated_network import network_of
 from tallybayes.models.network.inference.evidence import with_missing_levels
 from tallybayes.models.network.inference.row_predictions import node_posterior
 from tallybayes.models.network.network_fit import column_weights, count_more_table, open_rows
@@ -77,7 +78,7 @@ def read_node(data: Rows, target: Labels | None) -> tuple[Any, Name | None]:
 
 def codes_of(model: BayesianNetwork, table: Table, target: Name) -> np.ndarray:
     """Return the codes of the levels of a discrete node; −1 for missing cells."""
-    network = model._estimated_network
+    network = network_of(model)
     model.graph_.require([target])
     if target not in network.levels:
         raise DataError(

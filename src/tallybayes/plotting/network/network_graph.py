@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.models.inspection.parameter_table import ParameterTable
 from tallybayes.models.network.analysis.d_separation import node_list
-from tallybayes.models.network.estimated_network import EstimatedNetwork
+from tallybayes.models.network.estimated_network import EstimatedNetwork, network_of
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.queries import GivenNodes
 from tallybayes.plotting.network.layered_layout import lay_out
@@ -69,7 +69,7 @@ def plot_network(
     title = ""
     table: PlotTable = _edge_table(graph)
     is_roomy = style_for(len(graph.nodes)) is ROOMY
-    network = model._estimated_network if has_evidence or hasattr(model, "tally_") else None
+    network = network_of(model) if has_evidence or hasattr(model, "tally_") else None
     if network is not None and has_evidence:
         after = node_posteriors(network, given, do)
         before = node_posteriors(network)

@@ -100,8 +100,9 @@ class CausalEffect(IdentifiedEffect, Mapping[Any, Any]):
     ) -> None:
         self._levels, self._outcomes = levels
         self._undefined = dict(undefined)
-        tables = (table if self._outcomes else table[:, 0] for table in (interventional, observational))
-        super().__init__(identification, *tables, given)
+        if self._outcomes is None:
+            interventional, observational = interventional[:, 0], observational[:, 0]
+        super().__init__(identification, interventional, observational, given)
         for table in (self.interventional, self.observational, self.difference):
             table.setflags(write=False)
 
@@ -212,7 +213,8 @@ def _outcome_means(
     possible = np.flatnonzero(joint)
     codes = np.unravel_index(possible, joint.shape)
     rows = evidence.take(np.zeros(len(possible), dtype=np.intp)).with_codes(dict(zip(nodes, codes, strict=True)))
-    parents, values = (outcome,), np.eye(len(inference.levels.get(outcome, ())))
+    parents: tuple[Name, ...] = (outcome,)
+    values = np.eye(len(inference.levels.get(outcome, ())))
     if inference.is_continuous(outcome):
         if inference.widths[outcome] > 1:
             raise DataError(f"node {outcome!r} has {inference.widths[outcome]} columns; expected one.")

@@ -92,9 +92,9 @@ class NetworkInference:
         self.sizes = [len(levels) for levels in self.levels.values()]
         self.interventions: frozenset[Name] = frozenset()  # the nodes that `intervened` has set
         self.trees: dict[Any, CliqueTree] = {}
-        self._set_parameters(tables, leaves)
+        self.set_parameters(tables, leaves)
 
-    def _set_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]) -> None:
+    def set_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]) -> None:
         """Replace the parameters; undefined rows of CPTs get equal probabilities, and `check_defined` rejects them."""
         undefined = {node: np.isnan(table).any(axis=-1) for node, table in tables.items()}
         self.undefined = {node: rows for node, rows in undefined.items() if rows.any()}
@@ -113,7 +113,7 @@ class NetworkInference:
         """Return the same network with other parameters; clique trees are kept."""
         other = copy.copy(self)
         vars(other).pop("_forms", None)
-        other._set_parameters(tables, leaves)
+        other.set_parameters(tables, leaves)
         return other
 
     def is_continuous(self, node: Name) -> bool:

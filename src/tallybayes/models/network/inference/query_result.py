@@ -263,7 +263,7 @@ class QueryResult(Result, Mapping[Any, Any]):
     def _frame_data(self) -> FrameData:
         if not self.levels:
             return {"node": self.nodes, "mean": np.atleast_1d(self.mean), "std": np.atleast_1d(self.std)}
-        names = [*self.discrete_nodes, free_name("probability", self.nodes), *self._moment_names()]
+        names: list[Any] = [*self.discrete_nodes, free_name("probability", self.nodes), *self._moment_names()]
         probabilities = self.probabilities.ravel()
         rows = ((*levels, probabilities[k], *self._conditional_moments(k)) for k, levels in self._combinations.items())
         return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

@@ -15,7 +15,7 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.features import as_rows, check_keys, is_rows_of_mappings, warn_unobserved
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
-from tallybayes.models.network.estimated_network import EstimatedNetwork
+from tallybayes.models.network.estimated_network import EstimatedNetwork, network_of
 from tallybayes.models.network.inference.evidence import (
     Evidence,
     merge_cells,
@@ -59,7 +59,7 @@ class RowPredictions(NamedTuple):
 
 def open_prediction_rows(model: BayesianNetwork, X: Rows, names: Iterable[Name] | None = None) -> Table:
     """Open the rows to predict; invalid values become missing, with a warning, unless ``unseen="error"``."""
-    inference = model._estimated_network.inference
+    inference = network_of(model).inference
 
     def columns() -> Iterator[tuple[list[Name], Family, list[Domain]]]:
         for node, domain in inference.domains.items():
@@ -81,7 +81,7 @@ def read_prediction_rows(
     do: Interventions = None,
 ) -> Evidence:
     """Read the evidence of the rows of X without the predicted nodes, and the interventions."""
-    inference = model._estimated_network.inference
+    inference = network_of(model).inference
     table = open_prediction_rows(model, X, names)
     nodes = model.graph_.nodes
     excluded = (*predicted, *(do or ()))
@@ -125,7 +125,7 @@ def node_posterior(model: BayesianNetwork, X: Rows, node: Name) -> ClassPosterio
     Every level is scored as log p(level, other cells), so that small probabilities do not underflow.
     """
     require_discrete(model, [node])
-    network = model._estimated_network
+    network = network_of(model)
     levels = range(len(network.levels[node]))
     evidence = read_prediction_rows(model, X, None, [node])
 
@@ -166,7 +166,7 @@ def predict_rows(
 
 def impute_rows(model: BayesianNetwork, X: Rows, do: Interventions, names: Iterable[Name] | None) -> dict[Name, Any]:
     """Return the cells of all nodes, with predictions for the missing ones."""
-    inference = model._estimated_network.inference
+    inference = network_of(model).inference
     nodes = list(model.graph_.nodes)
     table = open_prediction_rows(model, X, names)
     evidence = read_prediction_rows(model, table, names, (), do)
@@ -180,7 +180,7 @@ def impute_rows(model: BayesianNetwork, X: Rows, do: Interventions, names: Itera
 
 def require_discrete(model: BayesianNetwork, nodes: Collection[Name]) -> None:
     """Raise DataError if a node is continuous."""
-    model._estimated_network.inference.require_discrete(nodes)
+    network_of(model).inference.require_discrete(nodes)
 
 
 def _replace_impossible(inference: NetworkInference, predictions: RowPredictions, do: Interventions) -> None:

@@ -33,8 +33,8 @@ class StudentTMixture(NamedTuple):
 
     def conditional(self, selected: np.ndarray) -> StudentTMixture:
         """Return the mixture of some components, of one combination of levels."""
-        weights, *parts = (part[selected] for part in self[:-1])
-        return StudentTMixture(weights / weights.sum(), *parts, np.zeros(len(weights), dtype=np.intp))
+        weights, locations, scatters, nu = (part[selected] for part in self[:-1])
+        return StudentTMixture(weights / weights.sum(), locations, scatters, nu, np.zeros(len(weights), dtype=np.intp))
 
     def marginal(self, columns: np.ndarray, combinations: np.ndarray) -> StudentTMixture:
         """Return the mixture of some dimensions, with other combinations of levels."""
