@@ -78,8 +78,7 @@ SUBJECTS: dict[str, list[str]] = {
     "Statistics": ["count", "Tally", "Factor", "Schema", "Counts", "Totals", "Moments"],
     "Insight": [
         "evaluate Evaluation DensityEvaluation RegressionEvaluation results.MetricEstimate",
-        "cross_validate results.CrossValidation results.DensityValidation results.SequenceValidation "
-        "results.RegressionValidation results.Selection",
+        "cross_validate results.HeldOut results.SequenceEvaluation results.Selection",
         "leave_one_out",
         "compare results.Comparison",
         "prior_path results.PriorPath",

@@ -88,8 +88,8 @@ def test_results_are_known() -> None:
     model = train(X, Y)
     assert_type(tb.evaluate(model, X, Y), tb.Evaluation)
     assert_type(tb.evaluate(tb.LinearRegression().fit(X, X[:, 0]), X, X[:, 0]), tb.RegressionEvaluation)
-    assert_type(tb.cross_validate(model, X, Y, 2), tb.results.CrossValidation)
-    assert_type(tb.leave_one_out(model, X, Y), tb.results.CrossValidation)
+    assert_type(tb.cross_validate(model, X, Y, 2), tb.Evaluation)
+    assert_type(tb.leave_one_out(model, X, Y), tb.Evaluation)
     assert_type(tb.dependence(FRAME, "kind"), tb.results.Dependence)
     assert_type(tb.fit_distribution([0, 1], tb.Bernoulli()), tb.FittedDistribution)
 
@@ -97,11 +97,11 @@ def test_results_are_known() -> None:
 def test_validations_are_known_by_their_models() -> None:
     network, chain = tb.BayesianNetwork({"b": ["a"]}), tb.HiddenMarkovModel()
     rows, steps = {"a": Y.tolist(), "b": Y.tolist()}, [Y[:20], Y[20:]]
-    assert_type(tb.cross_validate(tb.LinearRegression(), X, X[:, 0], 2), tb.results.RegressionValidation)
+    assert_type(tb.cross_validate(tb.LinearRegression(), X, X[:, 0], 2), tb.RegressionEvaluation)
     assert_type(
-        tb.cross_validate(tb.Mixture(2, n_init=1, random_state=0), X[:9], folds=2), tb.results.DensityValidation
+        tb.cross_validate(tb.Mixture(2, n_init=1, random_state=0), X[:9], folds=2), tb.DensityEvaluation
     )
-    assert_type(tb.cross_validate(network, rows, folds=Y), tb.results.DensityValidation)
+    assert_type(tb.cross_validate(network, rows, folds=Y), tb.DensityEvaluation)
     assert_type(tb.evaluate(network.fit(rows), rows, "b"), tb.Evaluation)
     assert_type(tb.evaluate(chain.fit(steps, steps), steps), tb.DensityEvaluation)
     candidates: Candidates = {"estimate": ["map", "bayes"]}

@@ -32,7 +32,7 @@ from tallybayes.models.network.network_held_out import read_node, target_posteri
 from tallybayes.models.regression.linear_regression import LinearRegression
 from tallybayes.models.regression.target_prediction import predict_targets
 from tallybayes.models.streaming.stream_model import inner_model
-from tallybayes.results.classification_evaluation import Evaluation
+from tallybayes.results.classification_evaluation import Evaluation, SequenceEvaluation
 from tallybayes.results.density_evaluation import DensityEvaluation
 from tallybayes.results.regression_evaluation import RegressionEvaluation
 from tallybayes.tally.domain import Domain
@@ -291,13 +291,10 @@ def _evaluate_sequences(
     if target is None:
         return DensityEvaluation(scores.log_likelihood, steps=lengths, weight=weight, by=by, mass=mass)
     labels = open_labels(target, sequences, data)
-    known = np.asarray(encode(labels, "target", ordered=True)[0]).astype(np.intp) >= 0
+    known = np.asarray(encode(labels, "target", ordered=True)[0]) >= 0
     step_weight = np.where(known, 1.0 if weight is None else np.repeat(weight, lengths), 0.0)
-    codes = _codes_of(labels, class_domain(model), step_weight)
-    groups = None if by is None else np.repeat(np.asarray(by, dtype=object), lengths)
-    return Evaluation(
-        model.states_, codes, scores.log_proba, weight=step_weight, by=groups, predicted=scores.path, mass=mass
-    )
+    codes = np.where(known, _codes_of(labels, class_domain(model), step_weight), -1)
+    return SequenceEvaluation(model.states_, codes, scores, lengths, weight, by=by, mass=mass)
 
 
 def _codes_of(labels: Labels, known: Domain, weight: np.ndarray | None) -> np.ndarray:

@@ -44,11 +44,9 @@ if TYPE_CHECKING:
     from tallybayes.results.regression_evaluation import RegressionEvaluation as RegressionEvaluation
     from tallybayes.results.state_selection import StateSelection as StateSelection
     from tallybayes.results.threshold import Threshold as Threshold
-    from tallybayes.results.validation import CrossValidation as CrossValidation
-    from tallybayes.results.validation import DensityValidation as DensityValidation
-    from tallybayes.results.validation import RegressionValidation as RegressionValidation
-    from tallybayes.results.validation import Selection as Selection
-    from tallybayes.results.validation import SequenceValidation as SequenceValidation
+    from tallybayes.results.selection import Selection as Selection
+    from tallybayes.results.classification_evaluation import SequenceEvaluation as SequenceEvaluation
+    from tallybayes.results.evaluation import HeldOut as HeldOut
 
 # Every result and the module it is defined in; imported at first use.
 _PUBLIC = {
@@ -58,9 +56,7 @@ _PUBLIC = {
     "CausalEffect": "models.network.analysis.causal_effect",
     "CoefficientTable": "models.regression.coefficients",
     "Comparison": "results.comparison",
-    "CrossValidation": "results.validation",
     "DensityEvaluation": "results.density_evaluation",
-    "DensityValidation": "results.validation",
     "Dependence": "results.dependence",
     "Difference": "results.difference",
     "EquivalenceClass": "models.network.structure.equivalence_class",
@@ -70,6 +66,7 @@ _PUBLIC = {
     "FamilySuggestions": "results.family_suggestions",
     "FeatureImportance": "estimation.importance",
     "FittedDistribution": "estimation.distribution_fit",
+    "HeldOut": "results.evaluation",
     "Leak": "models.ensemble.leakage",
     "LearningCurves": "results.learning_curves",
     "LinearCausalEffect": "models.network.analysis.linear_causal_effect",
@@ -83,10 +80,9 @@ _PUBLIC = {
     "QueryResult": "models.network.inference.query_result",
     "Receipt": "models.receipt",
     "RegressionEvaluation": "results.regression_evaluation",
-    "RegressionValidation": "results.validation",
-    "Selection": "results.validation",
+    "Selection": "results.selection",
     "Sensitivity": "models.network.analysis.sensitivity",
-    "SequenceValidation": "results.validation",
+    "SequenceEvaluation": "results.classification_evaluation",
     "StateSelection": "results.state_selection",
     "Structure": "models.network.structure.learned_structure",
     "TargetPredictive": "models.regression.target_prediction",

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.errors import DataError, printable
-from tallybayes.results import classification_metrics
 from tallybayes.results.classification_metrics import PrecisionRecallCurve, Reliability, ScoredRows
-from tallybayes.results.evaluation import MOST_SHOWN, RowEvaluation, check_density, metric_table, short_label
+from tallybayes.results.density_evaluation import DensityEvaluation
+from tallybayes.results.evaluation import MOST_SHOWN, HeldOut, RowEvaluation, check_density, short_label
 from tallybayes.results.metric_intervals import MetricEstimate, MetricEstimates, average
 from tallybayes.results.result import ResultTable
 from tallybayes.results.threshold import Threshold, find_threshold
@@ -21,9 +21,10 @@ from tallybayes.typing import Labels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tallybayes.models.hmm.hmm_held_out import SequencePredictions
     from tallybayes.plotting.plot import Plot
 
-_LABELS = {
+_LABELS = {  # "" for metrics that the text shows in the table of classes
     "accuracy": "accuracy",
     "error_rate": "error rate",
     "log_loss": "log-loss (nats)",
@@ -31,6 +32,9 @@ _LABELS = {
     "roc_auc": "AUC",
     "calibration_error": "calibration error",
     "bits_per_row": "bits per row",
+    "macro_precision": "",
+    "macro_recall": "",
+    "macro_f1_score": "",
 }
 _PER_CLASS = ("precision", "recall", "f1_score", "false_positive_rate")
 
@@ -60,6 +64,8 @@ class Evaluation(RowEvaluation):
         The name of the groups in text.
     mass : float, default 0.95
         The probability of the intervals.
+    held_out : HeldOut, optional
+        How the rows were held out. Results of `cross_validate` and `leave_one_out` have it.
 
     Notes
     -----
@@ -94,9 +100,8 @@ class Evaluation(RowEvaluation):
     """
 
     loss_name = "log-loss"
-    _metrics = (*_LABELS, "macro_precision", "macro_recall", "macro_f1_score")
+    _labels: ClassVar[Mapping[str, str]] = _LABELS
     _frame_columns = ("measure", "class", "value", "low", "high")
-    _checks_log_proba: ClassVar[bool] = True  # false if log_proba is computed by the package
 
     def __init__(
         self,
@@ -110,112 +115,87 @@ class Evaluation(RowEvaluation):
         predicted: npt.ArrayLike | None = None,
         by_name: str = "group",
         mass: float = 0.95,
+        held_out: HeldOut | None = None,
     ) -> None:
         self.classes = np.asarray(classes)
         self.log_proba = np.asarray(log_proba, dtype=np.float64)
         self.codes = _check_codes(codes, self.classes, self.log_proba)
         n_rows = len(self.codes)
-        super().__init__(n_rows, weight, by, by_name, mass)
-        self.log_density = check_density(log_density, n_rows)
-        self._rows = slice(None) if self.weight is None or self.weight.all() else np.flatnonzero(self.weight)
-        if len(self.codes[self._rows]) == 0:
-            raise DataError(f"none of {n_rows} rows has weight; expected at least one row to evaluate.")
-        # Weights are scaled by a power of two to about 1: squares must neither overflow nor underflow.
-        self._exponent = 0 if self.weight is None else int(np.frexp(self.weight.max())[1])
-        scaled = None if self.weight is None else np.ldexp(self.weight[self._rows], -self._exponent)
-        self._predicted = (
+        super().__init__(n_rows, weight, by, by_name, mass, held_out)
+        self.log_density = None if log_density is None else check_density(log_density, n_rows)
+        self.predicted = (
             None if predicted is None else _check_codes(predicted, self.classes, self.log_proba, "predicted")
         )
-        predicted_rows = None if self._predicted is None else self._predicted[self._rows]
-        self._scores = ScoredRows(self.codes[self._rows], self.log_proba[self._rows], scaled, predicted_rows)
-        if self._checks_log_proba:
+        self._rows = slice(None) if self.weight.all() else np.flatnonzero(self.weight)
+        self._size = self._scaled(self.weight[self._rows])
+        if not len(self._size):
+            raise DataError(f"none of {n_rows} rows has weight; expected at least one row to evaluate.")
+        predicted_rows = None if self.predicted is None else self.predicted[self._rows]
+        codes_of_rows = self.codes[self._rows]
+        self._scores = ScoredRows(codes_of_rows, self.log_proba[self._rows], self._size, mass, predicted_rows)
+        if held_out is None:  # otherwise the package has computed them
             _check_distributions(self._scores.log_proba)
 
     @property
-    def n_rows(self) -> int:
-        """The number of rows with weight."""
-        return self._scores.n_rows
-
-    @property
-    def effective_rows(self) -> float:
-        """The effective sample size (Σw)² / Σw²."""
-        totals = self._scores.per_class
-        return float(totals.true.sum() ** 2 / totals.true_squares.sum())
-
-    @cached_property
     def accuracy(self) -> MetricEstimate:
         """The proportion of rows whose class is predicted correctly."""
-        return classification_metrics.accuracy(self._scores, self.mass)
+        return self._scores.accuracy
 
-    @cached_property
+    @property
     def error_rate(self) -> MetricEstimate:
         """The proportion of rows whose class is predicted wrongly."""
         value, low, high = self.accuracy
         return MetricEstimate(1 - value, 1 - high, 1 - low)
 
-    @cached_property
+    @property
     def log_loss(self) -> MetricEstimate:
         """The mean of −log p(true class | row) in nats; inf if a true class has probability 0."""
-        return classification_metrics.log_loss(self._scores, self.mass)
+        return self._scores.log_loss
 
     @property
     def loss(self) -> MetricEstimate:
         """The mean loss, by which candidates are compared: the log loss."""
         return self.log_loss
 
-    def row_losses(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return −log p(true class | row) of every evaluated row, and its weight or None.
+    def _row_losses(self) -> np.ndarray:
+        return -self._scores.true_class_log_proba
 
-        Returns
-        -------
-        tuple of ndarray of shape (rows,) and ndarray or None
-        """
-        return -self._scores.true_class_log_proba, None if self.weight is None else self.weight[self._rows]
-
-    @cached_property
+    @property
     def brier_score(self) -> MetricEstimate:
         """The mean squared error of the probabilities: 0 to 1 for two classes; for more, summed over them, 0 to 2."""
-        return classification_metrics.brier(self._scores, self.mass)
+        return self._scores.brier_score
 
-    @cached_property
+    @property
     def roc_auc(self) -> MetricEstimate:
         """The area under the ROC curve: of ``classes[1]``, or the mean over the classes that occur against the rest."""
-        return classification_metrics.auc(self._scores, self.mass)
+        return self._scores.roc_auc
 
-    @cached_property
+    @property
     def calibration_error(self) -> MetricEstimate:
         """The expected calibration error: the mean of |accuracy − confidence| over the bins of `reliability`.
 
         Sampling noise makes it positive: on few rows even for calibrated probabilities.
         """
-        return classification_metrics.calibration_error(self.reliability, self.mass)
+        return self._scores.calibration_error
 
     @cached_property
     def bits_per_row(self) -> MetricEstimate | None:
         """The mean of −log₂ p(row), the code length of a row. None without `log_density`."""
         if self.log_density is None:
             return None
-        return average(-self.log_density[self._rows] / np.log(2), self._scores.weight, self.mass)
+        return average(-self.log_density[self._rows] / np.log(2), self._size, self.mass)
 
-    @cached_property
+    @property
     def reliability(self) -> Reliability:
         """The accuracy by the probability of the predicted class, in fifteen bins (j/15, (j + 1)/15]."""
-        return classification_metrics.reliability(self._scores, self.mass)
+        return self._scores.reliability
 
     @cached_property
     def confusion_matrix(self) -> np.ndarray:
         """The weight of the rows by true class (rows) and predicted class (columns), of shape (classes, classes)."""
         n = len(self.classes)
-        cells = np.bincount(self._scores.codes * n + self._scores.predicted, self._scores.weight, minlength=n * n)
-        return np.ldexp(cells.astype(float), self._exponent).reshape(n, n)
-
-    @cached_property
-    def _precision(self) -> MetricEstimates:
-        return classification_metrics.precision(self._scores, self.mass)
-
-    @cached_property
-    def _recall(self) -> MetricEstimates:
-        return classification_metrics.recall(self._scores, self.mass)
+        cells = np.bincount(self._scores.codes * n + self._scores.predicted, self._size, minlength=n * n)
+        return np.ldexp(cells, self._exponent).reshape(n, n)
 
     def _by_class(self, estimates: MetricEstimates) -> dict[object, MetricEstimate]:
         """Return estimates by class label."""
@@ -224,63 +204,48 @@ class Evaluation(RowEvaluation):
     @cached_property
     def precision(self) -> dict[object, MetricEstimate]:
         """By class: the proportion of the rows predicted as it that are of it."""
-        return self._by_class(self._precision)
+        return self._by_class(self._scores.precision)
 
     @cached_property
     def recall(self) -> dict[object, MetricEstimate]:
         """By class: the proportion of its rows predicted as it; of the second of two, the true positive rate."""
-        return self._by_class(self._recall)
+        return self._by_class(self._scores.recall)
 
     @cached_property
     def f1_score(self) -> dict[object, MetricEstimate]:
         """By class: F₁, the harmonic mean of precision and recall."""
-        return self._by_class(classification_metrics.f_score(self._scores, self.mass))
+        return self._by_class(self._scores.f_score)
 
     @cached_property
     def false_positive_rate(self) -> dict[object, MetricEstimate]:
         """By class: the proportion of the rows of other classes predicted as it."""
-        return self._by_class(classification_metrics.false_positive_rate(self._scores, self.mass))
+        return self._by_class(self._scores.false_positive_rate)
 
     @cached_property
     def support(self) -> dict[object, float]:
         """By class: the weight of its rows."""
-        weights = np.ldexp(self._scores.per_class.true, self._exponent)
+        weights = np.ldexp(self._scores.of_class.total, self._exponent)
         return dict(zip(self.classes.tolist(), weights.tolist(), strict=True))
 
-    @cached_property
+    @property
     def macro_precision(self) -> MetricEstimate:
         """The mean precision of the classes that were predicted."""
-        totals = self._scores.per_class
-        return classification_metrics.macro_average(
-            self._precision, totals.predicted, totals.predicted_squares, self.mass
-        )
+        return self._scores.macro_precision
 
-    @cached_property
+    @property
     def macro_recall(self) -> MetricEstimate:
         """The mean recall of the classes that occur: the balanced accuracy."""
-        totals = self._scores.per_class
-        return classification_metrics.macro_average(self._recall, totals.true, totals.true_squares, self.mass)
+        return self._scores.macro_recall
 
-    @cached_property
+    @property
     def macro_f1_score(self) -> MetricEstimate:
         """The mean F₁ of the classes that occur or were predicted."""
-        return classification_metrics.macro_f_score(self._scores, self.mass)
+        return self._scores.macro_f_score
 
-    @cached_property
-    def groups(self) -> dict[object, Evaluation]:
-        """An `Evaluation` of every group of `by`; empty without groups. Missing labels are the group None, last."""
-        return {
-            label: Evaluation(
-                self.classes,
-                self.codes[rows],
-                self.log_proba[rows],
-                weight=None if self.weight is None else self.weight[rows],
-                log_density=None if self.log_density is None else self.log_density[rows],
-                predicted=None if self._predicted is None else self._predicted[rows],
-                mass=self.mass,
-            )
-            for label, rows in self._group_rows()
-        }
+    def _take(self, rows: np.ndarray) -> Evaluation:
+        arrays = {"weight": self.weight, "log_density": self.log_density, "predicted": self.predicted}
+        options = {name: array[rows] for name, array in arrays.items() if array is not None}
+        return Evaluation(self.classes, self.codes[rows], self.log_proba[rows], mass=self.mass, **options)
 
     def precision_recall_curve(self, label: object) -> PrecisionRecallCurve:
         """Return precision and recall of a class against the rest at every threshold on its probability.
@@ -294,7 +259,7 @@ class Evaluation(RowEvaluation):
         PrecisionRecallCurve
             ``precision`` and ``recall``, from none predicted to all, and ``average_precision``.
         """
-        return classification_metrics.precision_recall(self._scores, self.classes.tolist().index(label))
+        return self._scores.precision_recall_curve(self.classes.tolist().index(label))
 
     def threshold(
         self, *, precision: float | None = None, recall: float | None = None, positive: object = None
@@ -315,11 +280,9 @@ class Evaluation(RowEvaluation):
         Threshold
             For ``model.decide(X, threshold=...)``.
         """
-        weight = None if self.weight is None else self.weight[self._rows]
         scores = self._scores
-        return find_threshold(
-            scores.log_proba, scores.codes, weight, self.classes.tolist(), positive, precision, recall
-        )
+        classes = self.classes.tolist()
+        return find_threshold(scores.log_proba, scores.codes, self._size, classes, positive, precision, recall)
 
     def plot_confusion(self, ax: Axes | None = None) -> Plot:
         """Plot the confusion matrix, colored by the proportions of each true class. Requires matplotlib.
@@ -375,12 +338,11 @@ class Evaluation(RowEvaluation):
             records += [(name, label, *estimate) for label, estimate in getattr(self, name).items()]
         return records + [("support", label, weight, np.nan, np.nan) for label, weight in self.support.items()]
 
-    def _content(self) -> list[str | ResultTable]:
-        effective = self.effective_rows
-        weighted = f" (effective sample size {effective:.0f})" if effective < 0.995 * self.n_rows else ""
-        heading = f"{self.n_rows} rows{weighted}, {len(self.classes)} classes; with {self.mass:.0%} credible intervals"
-        metrics = {_LABELS[name]: estimate for name, estimate in self._estimates(_LABELS).items()}
-        return [heading, metric_table(metrics), self._class_table(), *self._group_tables()]
+    def _title(self) -> str:
+        return f"{self.n_rows} rows{self._weight_note()}, {len(self.classes)} classes"
+
+    def _tables(self) -> list[ResultTable]:
+        return [self._class_table(), *self._group_tables()]
 
     def _class_table(self) -> ResultTable:
         """Return precision, recall, F₁ and support by class, and their macro averages."""
@@ -412,6 +374,85 @@ class Evaluation(RowEvaluation):
         if len(self.groups) > MOST_SHOWN:
             rows.append([f"… {len(self.groups) - MOST_SHOWN} more", *[""] * (len(head) - 1)])
         return [ResultTable(rows, head, align="lr")]
+
+
+class SequenceEvaluation(Evaluation):
+    """Metrics of the predicted states of sequences. Returned by `evaluate` and `cross_validate`.
+
+    An `Evaluation` of the time steps whose state is known: their smoothed probabilities; the predicted states are those
+    of the most probable sequence of states, as in `predict` and `score`.
+
+    Parameters
+    ----------
+    states : array-like of shape (states,)
+    codes : array of int of shape (steps,)
+        The true state of every step, as an index into `states`; −1 if it is unknown.
+    predictions : SequencePredictions
+        NaN for sequences that are not evaluated.
+    lengths : array of int of shape (sequences,)
+    weight : array of shape (sequences,), optional
+        The weight of every sequence.
+    by : array-like of shape (sequences,), optional
+        The group of every sequence.
+    mass : float, default 0.95
+        The probability of the intervals.
+    held_out : HeldOut, optional
+        How the sequences were held out.
+
+    Attributes
+    ----------
+    log_likelihood : ndarray of shape (sequences,)
+        log p(sequence), of held-out ones under the model of the others; NaN for sequences that are not evaluated.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> diary = [[3, 3, 2], [1, 1, 2], [1, 2, 3], [3, 3]]
+    >>> weather = [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"], ["hot", "hot"]]
+    >>> result = tb.leave_one_out(tb.HiddenMarkovModel(columns=tb.Categorical()), diary, weather)
+    >>> round(result.accuracy.value, 3), result.log_likelihood.round(2).tolist()
+    (0.818, [-3.17, -4.64, -3.75, -2.16])
+    """
+
+    def __init__(
+        self,
+        states: npt.ArrayLike,
+        codes: np.ndarray,
+        predictions: SequencePredictions,
+        lengths: np.ndarray,
+        weight: np.ndarray | None = None,
+        *,
+        by: Labels | None = None,
+        mass: float = 0.95,
+        held_out: HeldOut | None = None,
+    ) -> None:
+        log_proba, self.log_likelihood, path = predictions
+        self.lengths = lengths
+        self.sequence_weight = np.ones(len(lengths)) if weight is None else weight
+        unknown = (codes < 0) | np.isnan(log_proba).any(axis=1)
+        super().__init__(
+            states,
+            np.maximum(codes, 0),
+            np.where(np.isnan(log_proba), -np.log(max(log_proba.shape[1], 1)), log_proba),
+            weight=np.where(unknown, 0.0, np.repeat(self.sequence_weight, lengths)),
+            by=None if by is None else np.repeat(np.asarray(by, dtype=object), lengths),
+            predicted=path,
+            mass=mass,
+            held_out=held_out,
+        )
+
+    @property
+    def bits_per_step(self) -> MetricEstimate:
+        """The code length of a time step of a sequence: −log₂ p(sequences) over the number of all steps."""
+        known = ~np.isnan(self.log_likelihood)
+        steps = self.lengths[known]
+        density = DensityEvaluation(
+            self.log_likelihood[known], steps=steps, weight=self.sequence_weight[known], mass=self.mass
+        )
+        return density.loss
+
+    def _fold_of_rows(self) -> np.ndarray:
+        return np.repeat(self.fold, self.lengths)
 
 
 def _amount(weight: float) -> str:

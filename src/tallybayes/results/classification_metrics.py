@@ -14,10 +14,10 @@ from tallybayes.results.metric_intervals import (
     LossPrior,
     MetricEstimate,
     MetricEstimates,
+    RowWeights,
     average,
-    effective_rows,
     moment_matched_interval,
-    proportion_interval,
+    proportion,
 )
 
 N_BINS = 15  # of confidence, of equal width
@@ -26,28 +26,38 @@ _SEED = 0
 
 
 class ScoredRows:
-    """The class, the log-probability of every class and the weight of rows; rows of weight 0 are not included.
+    """The class, the log-probability of every class and the weight of rows, and metrics of them with intervals.
 
     Parameters
     ----------
     codes : ndarray of int of shape (n,)
         The true classes.
     log_proba : ndarray of shape (n, classes)
-    weight : ndarray of shape (n,), or None
+    weight : ndarray of shape (n,)
         All positive.
+    mass : float
+        The probability of the intervals.
     predicted : ndarray of int of shape (n,), optional
         The predicted classes, unless they are the most probable ones.
     """
 
     def __init__(
-        self, codes: np.ndarray, log_proba: np.ndarray, weight: np.ndarray | None, predicted: np.ndarray | None = None
+        self,
+        codes: np.ndarray,
+        log_proba: np.ndarray,
+        weight: np.ndarray,
+        mass: float = 0.95,
+        predicted: np.ndarray | None = None,
     ) -> None:
         self.codes = codes
         self.log_proba = log_proba
         self.weight = weight
+        self.mass = mass
         if predicted is not None:
             self.predicted = predicted
         self.n_rows, self.n_classes = log_proba.shape
+
+    # ---- Rows --------------------------------------------------------------------------------------------------------
 
     @cached_property
     def predicted(self) -> np.ndarray:
@@ -67,172 +77,184 @@ class ScoredRows:
         return self.log_proba[np.arange(self.n_rows), self.codes]
 
     @cached_property
-    def per_class(self) -> ClassTotals:
-        """Weights and squared weights by class."""
-        square = None if self.weight is None else self.weight**2
+    def of_class(self) -> RowWeights:
+        """The weights of the rows of every class."""
+        return RowWeights.by_code(self.codes, self.weight, self.n_classes)
 
-        def totals(codes: np.ndarray, rows: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray]:
-            """Return the weight and the squared weight of some rows by class."""
-            if self.weight is None or square is None:
-                return _weight_totals(codes[rows], None, None, self.n_classes)
-            return _weight_totals(codes[rows], self.weight[rows], square[rows], self.n_classes)
+    @cached_property
+    def predicted_as(self) -> RowWeights:
+        """The weights of the rows predicted as every class."""
+        return RowWeights.by_code(self.predicted, self.weight, self.n_classes)
 
-        all_rows = slice(None)
-        return ClassTotals(
-            *totals(self.codes, all_rows), *totals(self.predicted, all_rows), *totals(self.codes, self.is_correct)
-        )
+    @cached_property
+    def correct(self) -> RowWeights:
+        """The weights of the correctly predicted rows of every class."""
+        return RowWeights.by_code(self.codes, self.weight * self.is_correct, self.n_classes)
 
     def ranking_scores(self, k: int) -> np.ndarray:
         """Return the scores that rank rows by p(class k): log-odds of two classes, which differ where p rounds to 1."""
         if self.n_classes == 2:
             return self.log_proba[:, k] - self.log_proba[:, 1 - k]
-        return np.ascontiguousarray(self.log_proba[:, k])  # read several times: columns are not contiguous
+        return self.log_proba[:, k]
 
+    # ---- Proportions -------------------------------------------------------------------------------------------------
 
-class ClassTotals(NamedTuple):
-    """Total weight and total squared weight by class, each of shape (classes,).
+    @cached_property
+    def accuracy(self) -> MetricEstimate:
+        """The proportion of the weight whose class is predicted."""
+        return proportion(self.is_correct, self.weight, self.mass)
 
-    The classes are the true ones, the predicted ones, and those of correctly predicted rows.
-    """
+    @cached_property
+    def precision(self) -> MetricEstimates:
+        """The proportion of the rows predicted as each class that are of the class."""
+        return self.predicted_as.proportion(self.correct.total, self.mass)
 
-    true: np.ndarray
-    true_squares: np.ndarray
-    predicted: np.ndarray
-    predicted_squares: np.ndarray
-    correct: np.ndarray
-    correct_squares: np.ndarray
+    @cached_property
+    def recall(self) -> MetricEstimates:
+        """The proportion of the rows of each class that are predicted as the class."""
+        return self.of_class.proportion(self.correct.total, self.mass)
 
+    @cached_property
+    def false_positive_rate(self) -> MetricEstimates:
+        """The proportion of the rows of all other classes that are predicted as each class."""
+        own, squares = self.of_class
+        total = np.where(own == own.sum(), 0.0, own.sum() - own)  # exactly 0, not a rounding error
+        others = RowWeights(total, np.maximum(squares.sum() - squares, 0.0))
+        return others.proportion(np.clip(self.predicted_as.total - self.correct.total, 0.0, total), self.mass)
 
-def _weight_totals(
-    codes: np.ndarray, weight: np.ndarray | None, square: np.ndarray | None, n: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the total weight and the total squared weight of every code below n."""
-    if weight is None:
-        count = np.bincount(codes, minlength=n).astype(float)
-        return count, count
-    return np.bincount(codes, weight, minlength=n), np.bincount(codes, square, minlength=n)
+    @cached_property
+    def f_score(self) -> MetricEstimates:
+        """F₁ = 2π/(1 + π) of each class, with π = TP/(TP + FP + FN).
 
+        π is a proportion with a Beta interval. F₁ increases with π, so that the ends of its interval are the images.
+        """
+        parts = zip(self.of_class, self.predicted_as, self.correct, strict=True)
+        union = RowWeights(*(own + (predicted - correct) for own, predicted, correct in parts))
+        return MetricEstimates(*(2 * end / (1 + end) for end in union.proportion(self.correct.total, self.mass)))
 
-def accuracy(scores: ScoredRows, mass: float) -> MetricEstimate:
-    """Return the proportion of the weight whose class is predicted."""
-    c = scores.per_class
-    return proportion_interval(c.correct.sum()[None], c.true.sum()[None], c.true_squares.sum()[None], mass).at(0)
+    @cached_property
+    def macro_precision(self) -> MetricEstimate:
+        """The mean precision of the classes that were predicted."""
+        return self._macro_average(self.precision, self.predicted_as)
 
+    @cached_property
+    def macro_recall(self) -> MetricEstimate:
+        """The mean recall of the classes that occur."""
+        return self._macro_average(self.recall, self.of_class)
 
-def precision(scores: ScoredRows, mass: float) -> MetricEstimates:
-    """Return the proportion of the rows predicted as each class that are of the class."""
-    c = scores.per_class
-    return proportion_interval(c.correct, c.predicted, c.predicted_squares, mass)
+    def _macro_average(self, metrics: MetricEstimates, rows: RowWeights) -> MetricEstimate:
+        """Return the mean of proportions of rows over the classes for which they are defined.
 
+        The proportions are independent, so their variances add.
+        """
+        defined = rows.total > 0
+        if not defined.any():
+            return moment_matched_interval(np.nan, 0.0, self.mass)
+        value = metrics.value[defined]
+        n = rows.effective_rows[defined]
+        mean = (1 + value * n) / (2 + n)
+        variance = mean * (1 - mean) / np.maximum(n, 1.0)
+        return moment_matched_interval(float(value.mean()), float(variance.sum()) / len(n) ** 2, self.mass)
 
-def recall(scores: ScoredRows, mass: float) -> MetricEstimates:
-    """Return the proportion of the rows of each class that are predicted as the class."""
-    c = scores.per_class
-    return proportion_interval(c.correct, c.true, c.true_squares, mass)
+    @cached_property
+    def macro_f_score(self) -> MetricEstimate:
+        """The mean of F₁ over the classes that occur or are predicted.
 
+        A wrong row reduces the F₁ of two classes, so that these are dependent. The variance is that of the first-order
+        effects of single rows on the mean (the delta method), which include both. The prior is one more correct and one
+        more wrong row of every class; it keeps the variance positive if no row is wrong.
+        """
+        scale = self.of_class.total.sum() / self.of_class.squares.sum()  # to weights that sum to the effective rows
+        correct = scale * self.correct.total
+        rows = scale * (self.of_class.total + self.predicted_as.total)
+        present = rows > 0
+        value = 2 * correct[present] / rows[present]
+        smooth = 2 * (correct + 1) / (rows + 3)
+        size = np.maximum(rows, 1.0)
+        gain = 2 * (1 - smooth) / size  # the effect of one correct row
+        loss = smooth / size  # the effect of one wrong row
+        effect = np.where(self.is_correct, gain[self.codes], loss[self.codes] + loss[self.predicted])
+        variance = ((scale * self.weight * effect) ** 2).sum() + (gain[present] ** 2 + loss[present] ** 2).sum()
+        return moment_matched_interval(float(value.mean()), float(variance) / int(present.sum()) ** 2, self.mass)
 
-def false_positive_rate(scores: ScoredRows, mass: float) -> MetricEstimates:
-    """Return the proportion of the rows of all other classes that are predicted as each class."""
-    c = scores.per_class
-    others = np.where(c.true == c.true.sum(), 0.0, c.true.sum() - c.true)  # exactly 0, not a rounding error
-    squares = np.maximum(c.true_squares.sum() - c.true_squares, 0.0)
-    return proportion_interval(np.clip(c.predicted - c.correct, 0.0, others), others, squares, mass)
+    # ---- Losses ------------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def log_loss(self) -> MetricEstimate:
+        """The mean of −log p(true class | row), in nats."""
+        guess = LossPrior(float(np.log(self.n_classes)), 0.0, np.inf)
+        return average(np.maximum(-self.true_class_log_proba, 0.0), self.weight, self.mass, guess)
 
-def f_score(scores: ScoredRows, mass: float) -> MetricEstimates:
-    """Return F₁ = 2π/(1 + π) of each class, with π = TP/(TP + FP + FN).
+    @cached_property
+    def brier_score(self) -> MetricEstimate:
+        """The mean of Σ_c (y_c − p_c)², halved for two classes."""
+        p_truth = np.exp(self.true_class_log_proba)
+        n = self.n_classes
+        if n == 2:
+            return average((1 - p_truth) ** 2, self.weight, self.mass, LossPrior(0.25, 0.0, 1.0))
+        p = np.exp(self.log_proba)
+        loss = np.einsum("ij,ij->i", p, p) - 2 * p_truth + 1
+        return average(np.maximum(loss, 0.0), self.weight, self.mass, LossPrior(1 - 1 / n, 0.0, 2.0))
 
-    π is a proportion with a Beta interval. F₁ increases with π, so that the ends of its interval are the images.
-    """
-    c = scores.per_class
-    overlap = proportion_interval(
-        c.correct,
-        c.true + (c.predicted - c.correct),
-        c.true_squares + (c.predicted_squares - c.correct_squares),
-        mass,
-    )
-    return MetricEstimates(*(2 * part / (1 + part) for part in overlap))
+    # ---- Rankings ----------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def roc_auc(self) -> MetricEstimate:
+        """The area under the ROC curve: of class 1 of two, otherwise the mean of each class against the rest.
 
-def macro_average(metrics: MetricEstimates, total: np.ndarray, squares: np.ndarray, mass: float) -> MetricEstimate:
-    """Return the mean of proportions over the classes for which they are defined.
+        The variance is that of DeLong, DeLong and Clarke-Pearson (1988), from the effects of single rows on the mean.
+        It is 0 if all pairs are ranked correctly; each area therefore also has the variance of a Beta(n + 1, 1), with
+        n = 4 n₁n₂/(n₁ + n₂).
+        """
+        own = self.of_class.total
+        areas: list[float] = []
+        from_prior = 0.0
+        effects = np.zeros(self.n_rows)
+        for k in [1] if self.n_classes == 2 else range(self.n_classes):
+            if own[k] == 0 or np.count_nonzero(own) < 2:
+                continue
+            roc = _roc_area(self.ranking_scores(k), self.codes == k, self.weight)
+            n = 4 * roc.n_positive * roc.n_negative / max(roc.n_positive + roc.n_negative, 1.0)
+            areas.append(roc.area)
+            from_prior += (n + 1) / ((n + 2) ** 2 * (n + 3))
+            effects += roc.effect
+        if not areas:
+            return moment_matched_interval(np.nan, 0.0, self.mass)
+        variance = (float((effects**2).sum()) + from_prior) / len(areas) ** 2
+        return moment_matched_interval(float(np.mean(areas)), variance, self.mass)
 
-    The proportions are independent, so their variances add.
-    """
-    defined = total > 0
-    if not defined.any():
-        return moment_matched_interval(np.nan, 0.0, mass)
-    value = metrics.value[defined]
-    n = effective_rows(total, squares)[defined]
-    mean = (1 + value * n) / (2 + n)
-    variance = mean * (1 - mean) / np.maximum(n, 1.0)
-    return moment_matched_interval(float(value.mean()), float(variance.sum()) / len(n) ** 2, mass)
+    def precision_recall_curve(self, k: int) -> PrecisionRecallCurve:
+        """Return precision and recall of class k against the rest at every threshold."""
+        return precision_recall_curve(self.ranking_scores(k), self.codes == k, self.weight)
 
+    # ---- Calibration -------------------------------------------------------------------------------------------------
 
-def macro_f_score(scores: ScoredRows, mass: float) -> MetricEstimate:
-    """Return the mean of F₁ over the classes that occur or are predicted.
+    @cached_property
+    def reliability(self) -> Reliability:
+        """The accuracy by the probability of the predicted class, in bins of equal width, (j/15, (j + 1)/15]."""
+        confidence = np.minimum(np.exp(self.log_proba[np.arange(self.n_rows), self.predicted]), 1.0)
+        bins = np.clip(np.ceil(confidence * N_BINS).astype(np.intp) - 1, 0, N_BINS - 1)
+        used, bins = np.unique(bins, return_inverse=True)
+        rows = RowWeights.by_code(bins, self.weight, len(used))
+        correct = np.minimum(np.bincount(bins, self.weight * self.is_correct), rows.total)
+        mean = np.bincount(bins, self.weight * confidence) / rows.total
+        edges = np.stack([used, used + 1], axis=1) / N_BINS
+        return Reliability(mean, rows.proportion(correct, self.mass), *rows, edges)
 
-    A wrong row reduces the F₁ of two classes, so that these are dependent. The variance is that of the first-order
-    effects of single rows on the mean (the delta method), which include both. The prior is one more correct and one
-    more wrong row of every class; it keeps the variance positive if no row is wrong.
-    """
-    c = scores.per_class
-    present = (c.true + c.predicted) > 0
-    scale = c.true.sum() / c.true_squares.sum()  # scaled weights sum to the effective number of rows
-    correct = scale * c.correct
-    rows = scale * (c.true + c.predicted)
-    value = 2 * correct[present] / rows[present]
-    smooth = 2 * (correct + 1) / (rows + 3)
-    size = np.maximum(rows, 1.0)
-    gain = 2 * (1 - smooth) / size  # the effect of one correct row
-    loss = smooth / size  # the effect of one wrong row
-    effect = np.where(scores.is_correct, gain[scores.codes], loss[scores.codes] + loss[scores.predicted])
-    squared = effect**2
-    total = squared.sum() if scores.weight is None else scale**2 * (scores.weight**2 * squared).sum()
-    prior = (gain[present] ** 2 + loss[present] ** 2).sum()
-    return moment_matched_interval(float(value.mean()), float(total + prior) / int(present.sum()) ** 2, mass)
+    @cached_property
+    def calibration_error(self) -> MetricEstimate:
+        """The expected calibration error with an interval by sampling.
 
-
-def log_loss(scores: ScoredRows, mass: float) -> MetricEstimate:
-    """Return the mean of −log p(true class | row), in nats."""
-    guess = LossPrior(float(np.log(scores.n_classes)), 0.0, np.inf)
-    return average(np.maximum(-scores.true_class_log_proba, 0.0), scores.weight, mass, guess)
-
-
-def brier(scores: ScoredRows, mass: float) -> MetricEstimate:
-    """Return the mean of Σ_c (y_c − p_c)², halved for two classes."""
-    p_truth = np.exp(scores.true_class_log_proba)
-    n = scores.n_classes
-    if n == 2:
-        return average((1 - p_truth) ** 2, scores.weight, mass, LossPrior(0.25, 0.0, 1.0))
-    p = np.exp(scores.log_proba)
-    loss = np.einsum("ij,ij->i", p, p) - 2 * p_truth + 1
-    return average(np.maximum(loss, 0.0), scores.weight, mass, LossPrior(1 - 1 / n, 0.0, 2.0))
-
-
-def auc(scores: ScoredRows, mass: float) -> MetricEstimate:
-    """Return the area under the ROC curve: of class 1 of two, otherwise the mean of each class against the rest.
-
-    The variance is that of DeLong, DeLong and Clarke-Pearson (1988), from the effects of single rows on the mean. It is
-    0 if all pairs are ranked correctly; each area therefore also has the variance of a Beta(n + 1, 1), with
-    n = 4 n₁n₂/(n₁ + n₂).
-    """
-    c = scores.per_class
-    areas: list[float] = []
-    from_prior = 0.0
-    effects = np.zeros(scores.n_rows)
-    for k in [1] if scores.n_classes == 2 else range(scores.n_classes):
-        if c.true[k] == 0 or np.count_nonzero(c.true) < 2:
-            continue
-        roc = _roc_area(scores.ranking_scores(k), scores.codes == k, scores.weight)
-        n = 4 * roc.n_positive * roc.n_negative / max(roc.n_positive + roc.n_negative, 1.0)
-        areas.append(roc.area)
-        from_prior += (n + 1) / ((n + 2) ** 2 * (n + 3))
-        effects += roc.effect
-    if not areas:
-        return moment_matched_interval(np.nan, 0.0, mass)
-    variance = (float((effects**2).sum()) + from_prior) / len(areas) ** 2
-    return moment_matched_interval(float(np.mean(areas)), variance, mass)
+        The accuracy of every bin is drawn from its Beta posterior under a uniform prior, with a fixed seed.
+        """
+        bins = self.reliability
+        value = bins.calibration_gap
+        n = RowWeights(bins.weight, bins.squares).effective_rows
+        correct = n * bins.accuracy.value
+        draws = np.random.default_rng(_SEED).beta(1 + correct, 1 + (n - correct), (_N_DRAWS, len(n)))
+        gaps = np.abs(draws - bins.confidence) * (bins.weight / bins.weight.sum())
+        low, high = np.quantile(gaps.sum(axis=1), [(1 - self.mass) / 2, (1 + self.mass) / 2])
+        return MetricEstimate(value, min(float(low), value), max(float(high), value))
 
 
 class _RocArea(NamedTuple):
@@ -244,29 +266,53 @@ class _RocArea(NamedTuple):
     effect: np.ndarray
 
 
-def _roc_area(score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> _RocArea:
+def _roc_area(score: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> _RocArea:
     """Return the proportion of pairs of a positive and a negative row that are ranked correctly; ties count half."""
+    _, rank = _ranked(score)
+    rows = RowWeights.by_code(positive.astype(np.intp), weight, 2)
+    n_negative, n_positive = rows.effective_rows.tolist()
+    at = [np.bincount(rank, np.where(positive == kind, weight, 0.0)) / rows.total[int(kind)] for kind in (False, True)]
+    below, above = (np.cumsum(proportion) - 0.5 * proportion for proportion in at)  # of the negatives, of the positives
+    area = float((at[1] * below).sum())
+    unbiased = [np.sqrt(n / (n - 1)) if n > 1 else 1.0 for n in (n_negative, n_positive)]
+    gain = np.where(positive, unbiased[1] * (below[rank] - area), unbiased[0] * (1 - above[rank] - area))
+    effect = weight / rows.total[positive.astype(np.intp)] * gain
+    return _RocArea(min(max(area, 0.0), 1.0), n_positive, n_negative, effect)
+
+
+def _ranked(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different scores in ascending order, and the position of every row's score among them."""
     order = np.argsort(score, kind="stable")  # much faster than the default if most scores are nearly equal
     ranked = score[order]
-    is_positive = positive[order]
-    tie = np.concatenate([[0], np.cumsum(ranked[1:] != ranked[:-1])])
-    w = np.ones(len(score)) if weight is None else weight[order]
-    positive_weight = np.where(is_positive, w, 0.0)
-    negative_weight = np.where(is_positive, 0.0, w)
-    n_up = float(positive_weight.sum())
-    n_down = float(negative_weight.sum())
-    n_positive = float(effective_rows(n_up, (positive_weight**2).sum()))
-    n_negative = float(effective_rows(n_down, (negative_weight**2).sum()))
-    positive_at = np.bincount(tie, positive_weight)
-    negative_at = np.bincount(tie, negative_weight)
-    below = (np.cumsum(negative_at) - 0.5 * negative_at) / n_down  # proportion of negatives below a score
-    above = 1 - (np.cumsum(positive_at) - 0.5 * positive_at) / n_up  # proportion of positives above it
-    area = float((positive_at * below).sum()) / n_up
-    unbiased = [np.sqrt(n / (n - 1)) if n > 1 else 1.0 for n in (n_positive, n_negative)]
-    proportion = np.where(is_positive, w * (unbiased[0] / n_up), w * (unbiased[1] / n_down))
-    effect = np.empty(len(score))
-    effect[order] = proportion * (np.where(is_positive, below[tie], above[tie]) - area)
-    return _RocArea(min(max(area, 0.0), 1.0), n_positive, n_negative, effect)
+    is_new = np.append(True, ranked[1:] != ranked[:-1])
+    rank = np.empty(len(score), dtype=np.intp)
+    rank[order] = np.cumsum(is_new) - 1
+    return ranked[is_new], rank
+
+
+class PrecisionRecallCurve(NamedTuple):
+    """Precision and recall at every threshold, from none predicted to all, and the average precision.
+
+    ``thresholds`` are the scores in descending order; that of no row predicted, the first, is infinite.
+    """
+
+    precision: np.ndarray
+    recall: np.ndarray
+    average_precision: float
+    thresholds: np.ndarray
+
+
+def precision_recall_curve(score: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> PrecisionRecallCurve:
+    """Return the precision-recall curve of scores; the average precision is Σ (R_i − R_{i−1}) P_i."""
+    thresholds, rank = _ranked(score)
+    # The weight, and the weight of positive rows, at or above each threshold.
+    above, correct = (np.cumsum(np.bincount(rank, part)[::-1]) for part in (weight, np.where(positive, weight, 0.0)))
+    precision = correct / above
+    recall = correct / correct[-1]
+    area = float((np.diff(recall, prepend=0.0) * precision).sum())
+    return PrecisionRecallCurve(
+        np.append(precision[0], precision), np.append(0.0, recall), area, np.append(np.inf, thresholds[::-1])
+    )
 
 
 class Reliability(NamedTuple):
@@ -290,58 +336,7 @@ class Reliability(NamedTuple):
     squares: np.ndarray
     edges: np.ndarray
 
-
-def reliability(scores: ScoredRows, mass: float) -> Reliability:
-    """Return the reliability of rows in bins of equal width, (j/15, (j + 1)/15]."""
-    top = scores.log_proba[np.arange(scores.n_rows), scores.predicted]
-    confidence = np.minimum(np.exp(top), 1.0)
-    bins = np.clip(np.ceil(confidence * N_BINS).astype(np.intp) - 1, 0, N_BINS - 1)
-    w = scores.weight
-    total, squares = _weight_totals(bins, w, None if w is None else w**2, N_BINS)
-    sums = np.bincount(bins, confidence if w is None else w * confidence, minlength=N_BINS)
-    correct = np.bincount(bins, scores.is_correct if w is None else w * scores.is_correct, minlength=N_BINS)
-    used = np.flatnonzero(total)
-    estimates = proportion_interval(np.minimum(correct, total)[used], total[used], squares[used], mass)
-    edges = np.stack([used, used + 1], axis=1) / N_BINS
-    return Reliability(sums[used] / total[used], estimates, total[used], squares[used], edges)
-
-
-def calibration_gap(bins: Reliability) -> float:
-    """Return Σ_b (proportion of rows in b) |accuracy of b − confidence of b|."""
-    return float((bins.weight / bins.weight.sum() * np.abs(bins.accuracy.value - bins.confidence)).sum())
-
-
-def calibration_error(bins: Reliability, mass: float) -> MetricEstimate:
-    """Return the expected calibration error with an interval by sampling.
-
-    The accuracy of every bin is drawn from its Beta posterior under a uniform prior, with a fixed seed.
-    """
-    value = calibration_gap(bins)
-    n = effective_rows(bins.weight, bins.squares)
-    right = n * bins.accuracy.value
-    draws = np.random.default_rng(_SEED).beta(1 + right, 1 + (n - right), (_N_DRAWS, len(n)))
-    gaps = np.abs(draws - bins.confidence) * (bins.weight / bins.weight.sum())
-    low, high = np.quantile(gaps.sum(axis=1), [(1 - mass) / 2, (1 + mass) / 2])
-    return MetricEstimate(value, min(float(low), value), max(float(high), value))
-
-
-class PrecisionRecallCurve(NamedTuple):
-    """Precision and recall at every threshold, from none predicted to all, and the average precision."""
-
-    precision: np.ndarray
-    recall: np.ndarray
-    average_precision: float
-
-
-def precision_recall(scores: ScoredRows, k: int) -> PrecisionRecallCurve:
-    """Return the precision-recall curve of class k against the rest; average precision is Σ (R_i − R_{i−1}) P_i."""
-    score = scores.ranking_scores(k)
-    order = np.argsort(-score, kind="stable")
-    w = np.ones(scores.n_rows) if scores.weight is None else scores.weight[order]
-    positive = np.cumsum(np.where(scores.codes[order] == k, w, 0.0))
-    ranked = score[order]
-    last = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), scores.n_rows - 1)  # ties have one threshold
-    precision = positive[last] / np.cumsum(w)[last]
-    recall = positive[last] / positive[-1]
-    area = float((np.diff(recall, prepend=0.0) * precision).sum())
-    return PrecisionRecallCurve(np.append(precision[0], precision), np.append(0.0, recall), area)
+    @property
+    def calibration_gap(self) -> float:
+        """Σ_b (proportion of rows in b) |accuracy of b − confidence of b|."""
+        return float((self.weight / self.weight.sum() * np.abs(self.accuracy.value - self.confidence)).sum())

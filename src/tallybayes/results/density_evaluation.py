@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.errors import DataError
-from tallybayes.results.evaluation import RowEvaluation, check_density, metric_table
-from tallybayes.results.metric_intervals import MetricEstimate, average, effective_rows
+from tallybayes.results.evaluation import HeldOut, RowEvaluation, check_density
+from tallybayes.results.metric_intervals import MetricEstimate, average
 from tallybayes.results.result import ResultTable
 from tallybayes.typing import Labels
 
@@ -31,6 +31,8 @@ class DensityEvaluation(RowEvaluation):
         The name of the groups in text.
     mass : float, default 0.95
         The probability of the intervals.
+    held_out : HeldOut, optional
+        How the rows were held out. Results of `cross_validate` and `leave_one_out` have it.
 
     Examples
     --------
@@ -42,7 +44,6 @@ class DensityEvaluation(RowEvaluation):
     1.0
     """
 
-    _metrics = ("bits_per_row", "bits_per_step")
     _rows: np.ndarray
 
     def __init__(
@@ -54,40 +55,29 @@ class DensityEvaluation(RowEvaluation):
         by: Labels | None = None,
         by_name: str = "group",
         mass: float = 0.95,
+        held_out: HeldOut | None = None,
     ) -> None:
         n_rows = len(np.asarray(log_density))
-        super().__init__(n_rows, weight, by, by_name, mass)
-        density = check_density(log_density, n_rows)
-        assert density is not None
-        self.log_density = density
+        super().__init__(n_rows, weight, by, by_name, mass, held_out)
+        self.log_density = check_density(log_density, n_rows)
         self.steps = None if steps is None else np.asarray(steps)
         if self.steps is not None and self.steps.shape != (n_rows,):
             raise DataError.wrong_shape("steps", self.steps.shape, f"({n_rows},), one for every sequence")
-        size = np.ones(n_rows) if self.weight is None else self.weight
-        self._size = size if self.steps is None else size * self.steps
-        self._rows = np.flatnonzero(self._size)
+        size = self.weight if self.steps is None else self.weight * self.steps
+        self._rows = np.flatnonzero(size)
+        self._size = self._scaled(size[self._rows])
         if not len(self._rows):
             raise DataError(f"all {n_rows} rows have weight 0 or no steps; expected at least one row to evaluate.")
+        self._unit = "row" if self.steps is None else "sequence"
         self.loss_name = "bits per row" if self.steps is None else "bits per step"
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows, or sequences, with weight."""
-        return len(self._rows)
-
-    @property
-    def effective_rows(self) -> float:
-        """The effective sample size (Σw)² / Σw²."""
-        size = self._size[self._rows]
-        return float(effective_rows(size.sum(), (size**2).sum()))
+        self._labels = {"bits_per_row": f"bits per {self._unit}", "bits_per_step": "bits per step"}
 
     @cached_property
     def bits_per_row(self) -> MetricEstimate:
         """The mean of −log₂ p(row), or −log₂ p(sequence): the code length of each."""
-        weight = None if self.weight is None else self.weight[self._rows]
-        return average(-self.log_density[self._rows] / np.log(2), weight, self.mass)
+        return average(-self.log_density[self._rows] / np.log(2), self._scaled(self.weight[self._rows]), self.mass)
 
-    @cached_property
+    @property
     def bits_per_step(self) -> MetricEstimate | None:
         """The mean code length of a time step of all sequences; None for rows."""
         return None if self.steps is None else self.loss
@@ -95,43 +85,18 @@ class DensityEvaluation(RowEvaluation):
     @cached_property
     def loss(self) -> MetricEstimate:
         """The mean loss, by which candidates are compared: bits per row, or per time step of sequences."""
-        return average(*self.row_losses(), self.mass)
+        return average(self._row_losses(), self._size, self.mass)
 
-    def row_losses(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the loss of every evaluated row in bits, and its weight or None; of sequences, per time step.
-
-        Returns
-        -------
-        tuple of ndarray of shape (rows,) and ndarray or None
-        """
+    def _row_losses(self) -> np.ndarray:
         bits = -self.log_density[self._rows] / np.log(2)
-        if self.steps is not None:
-            return bits / self.steps[self._rows], self._size[self._rows]
-        return bits, None if self.weight is None else self.weight[self._rows]
+        return bits if self.steps is None else bits / self.steps[self._rows]
 
-    @cached_property
-    def groups(self) -> dict[object, DensityEvaluation]:
-        """A `DensityEvaluation` of every group of `by`; empty without groups. Missing labels are the group None."""
-        return {
-            label: DensityEvaluation(
-                self.log_density[rows],
-                steps=None if self.steps is None else self.steps[rows],
-                weight=None if self.weight is None else self.weight[rows],
-                mass=self.mass,
-            )
-            for label, rows in self._group_rows()
-        }
+    def _take(self, rows: np.ndarray) -> DensityEvaluation:
+        steps = None if self.steps is None else self.steps[rows]
+        return DensityEvaluation(self.log_density[rows], steps=steps, weight=self.weight[rows], mass=self.mass)
 
-    def _content(self) -> list[str | ResultTable]:
-        unit = "rows" if self.steps is None else "sequences"
-        rows = f"{self.n_rows} {unit}"
-        if self.steps is None and self.effective_rows < 0.995 * self.n_rows:
-            rows += f" (effective sample size {self.effective_rows:.0f})"
-        metrics = {"bits per row" if self.steps is None else "bits per sequence": self.bits_per_row}
-        if self.bits_per_step is not None:
-            metrics["bits per step"] = self.bits_per_step
-        return [
-            f"{rows}; with {self.mass:.0%} credible intervals",
-            metric_table(metrics),
-            *self._group_table({"loss": self.loss_name}, unit),
-        ]
+    def _title(self) -> str:
+        return f"{self.n_rows} {self._unit}s{self._weight_note() if self.steps is None else ''}"
+
+    def _tables(self) -> list[ResultTable]:
+        return self._group_table({"loss": self.loss_name}, f"{self._unit}s")

@@ -53,6 +53,7 @@ class MetricEstimate(NamedTuple):
         return value, f"({low} to {high})"
 
 
+_LEAST_VARIANCE = 1e-22  # smaller variances would need more rows than a Beta distribution can tell apart
 UNDEFINED = MetricEstimate(math.nan, math.nan, math.nan)
 
 
@@ -69,31 +70,45 @@ class MetricEstimates(NamedTuple):
         return MetricEstimate(value, low, high)
 
 
-def effective_rows(total: np.ndarray | float, squares: np.ndarray | float) -> np.ndarray:
-    """Return the effective sample size (Σw)² / Σw² (Kish 1965), from Σw and Σw²; 0 for no rows."""
-    total = np.asarray(total, dtype=float)
-    squares = np.asarray(squares, dtype=float)
-    return np.divide(total**2, squares, out=np.zeros(total.shape), where=squares > 0)
+class RowWeights(NamedTuple):
+    """The total weight and the total squared weight of the rows of some groups: two arrays of one shape."""
+
+    total: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def by_code(cls, codes: np.ndarray, weight: np.ndarray, n: int) -> RowWeights:
+        """Return the totals of the rows of every code below n."""
+        return cls(np.bincount(codes, weight, minlength=n), np.bincount(codes, weight**2, minlength=n))
+
+    @property
+    def effective_rows(self) -> np.ndarray:
+        """The effective sample size (Σw)² / Σw² (Kish 1965); 0 for no rows."""
+        return np.divide(self.total**2, self.squares, out=np.zeros(np.shape(self.total)), where=self.squares > 0)
+
+    def proportion(self, part: np.ndarray, mass: float) -> MetricEstimates:
+        """Return weighted proportions with intervals of their Beta posteriors under a uniform prior.
+
+        The posterior counts the effective number of rows. The interval is equal-tailed, and extended to the value if
+        the proportion is 0 or 1.
+
+        Parameters
+        ----------
+        part : ndarray
+            The weight of the rows with the property.
+        mass : float
+            The probability of the interval.
+        """
+        value = np.divide(part, self.total, out=np.full(self.total.shape, np.nan), where=self.total > 0)
+        n = self.effective_rows
+        counted = np.clip(np.where(self.total > 0, value, 0.0), 0.0, 1.0) * n
+        return interval_containing(value, Beta(1 + counted, 1 + (n - counted)), mass)
 
 
-def proportion_interval(part: np.ndarray, total: np.ndarray, squares: np.ndarray, mass: float) -> MetricEstimates:
-    """Return weighted proportions with intervals of their Beta posteriors under a uniform prior.
-
-    The posterior counts the effective number of rows. The interval is equal-tailed, and extended to the value if the
-    proportion is 0 or 1.
-
-    Parameters
-    ----------
-    part, total, squares : arrays of one shape
-        The weight of the rows with the property, the weight of all rows, and the sum of their squared weights.
-    mass : float
-        The probability of the interval.
-    """
-    total = np.asarray(total, dtype=float)
-    value = np.divide(part, total, out=np.full(total.shape, np.nan), where=total > 0)
-    n = effective_rows(total, squares)
-    right = np.clip(np.where(total > 0, value, 0.0), 0.0, 1.0) * n
-    return interval_containing(value, Beta(1 + right, 1 + (n - right)), mass)
+def proportion(has_property: np.ndarray, weight: np.ndarray, mass: float) -> MetricEstimate:
+    """Return the proportion of the weight of some rows that have a property, with the interval of its posterior."""
+    totals = RowWeights(np.array([weight.sum()]), np.array([(weight**2).sum()]))
+    return totals.proportion(np.array([(weight * has_property).sum()]), mass).at(0)
 
 
 def interval_containing(value: np.ndarray, posterior: Beta, mass: float) -> MetricEstimates:
@@ -105,24 +120,16 @@ def interval_containing(value: np.ndarray, posterior: Beta, mass: float) -> Metr
 def moment_matched_interval(value: float, variance: float, mass: float) -> MetricEstimate:
     """Return the interval of a metric between 0 and 1 from its variance, by a matched Beta distribution.
 
-    The Beta distribution is the posterior of a proportion under a uniform prior; its number of rows is chosen so that
-    its variance is the given one. If the value is NaN or the variance at least that of the prior (1/12), the interval
-    is that of the prior.
+    The Beta distribution is the posterior of a proportion under a uniform prior; its number of rows n is chosen so that
+    its variance m(1 − m)/(n + 3), with the mean m = (1 + n·value)/(n + 2), is the given one: the largest root of a
+    cubic. If the value is NaN or the variance at least that of the prior (1/12), the interval is that of the prior.
     """
-    if math.isnan(value) or variance >= 1 / 12:
-        low, high = Beta(1, 1).interval(mass)
-        return MetricEstimate(value, float(np.fmin(low, value)), float(np.fmax(high, value)))
-
-    def excess(log_rows: float) -> float:
-        """Return the variance with so many rows, less the given variance."""
-        n = math.exp(log_rows)
-        mean = (1 + n * value) / (2 + n)
-        return mean * (1 - mean) / (n + 3) - variance
-
-    from scipy.optimize import brentq
-
-    n = math.exp(brentq(excess, -50.0, 50.0)) if excess(50.0) < 0 < excess(-50.0) else math.exp(50.0)
-    return interval_containing(np.array([value]), Beta([1 + n * value], [1 + n * (1 - value)]), mass).at(0)
+    n = 0.0
+    if not math.isnan(value) and variance < 1 / 12:
+        v = max(variance, _LEAST_VARIANCE)
+        n = max(root.real for root in np.roots([v, 7 * v - value * (1 - value), 16 * v - 1, 12 * v - 1]))
+    part = 0.0 if math.isnan(value) else n * value
+    return interval_containing(np.array([value]), Beta([1 + part], [1 + n - part]), mass).at(0)
 
 
 class LossPrior(NamedTuple):
@@ -133,9 +140,7 @@ class LossPrior(NamedTuple):
     most: float
 
 
-def average(
-    values: np.ndarray, weight: np.ndarray | None, mass: float, guess: LossPrior | None = None
-) -> MetricEstimate:
+def average(values: np.ndarray, weight: np.ndarray, mass: float, guess: LossPrior | None = None) -> MetricEstimate:
     """Return the weighted mean of some values with the interval of its Student t posterior.
 
     Without `guess` the prior is improper. With it, the prior counts as one row that has the loss of a guess: losses are
@@ -147,7 +152,7 @@ def average(
     ----------
     values : ndarray of shape (n,)
         Finite, or +inf.
-    weight : ndarray of shape (n,), or None
+    weight : ndarray of shape (n,)
         All positive.
     mass : float
         The probability of the interval.
@@ -157,19 +162,12 @@ def average(
     least, most = (-math.inf, math.inf) if guess is None else (guess.least, guess.most)
     finite = np.isfinite(values)
     if not finite.all():
-        finite_weight = None if weight is None else weight[finite]
-        low = average(values[finite], finite_weight, mass, guess).low if finite.any() else least
+        low = average(values[finite], weight[finite], mass, guess).low if finite.any() else least
         return MetricEstimate(math.inf, low, math.inf)
-    if weight is None:
-        n = float(len(values))
-        value = float(values.mean())
-        scatter = float(((values - value) ** 2).sum())
-    else:
-        total = float(weight.sum())
-        n = float(effective_rows(total, (weight**2).sum()))
-        value = float((weight * values).sum()) / total
-        scatter = n * float((weight * (values - value) ** 2).sum()) / total
-    mean = value
+    total = weight.sum()
+    n = float(total**2 / (weight**2).sum())
+    value = mean = float((weight * values).sum() / total)
+    scatter = n * float((weight * (values - value) ** 2).sum() / total)
     if guess is not None:
         mean = (n * value + guess.loss) / (n + 1)
         scatter += n / (n + 1) * (value - guess.loss) ** 2

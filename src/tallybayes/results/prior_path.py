@@ -6,7 +6,7 @@ import numpy as np
 
 from tallybayes.errors import EstimateError
 from tallybayes.results.result import FrameData, PlottedResult, ResultTable
-from tallybayes.results.validation import REFITTED, Validation
+from tallybayes.results.evaluation import REFITTED, RowEvaluation
 
 
 class PriorPath(PlottedResult):
@@ -19,7 +19,7 @@ class PriorPath(PlottedResult):
     log2_evidence : ndarray of shape (n,)
         log₂ p(rows, labels), with the parameters integrated out; higher is better. Of a mixture, its lower bound; NaN
         if undefined.
-    results : list of CrossValidation, SequenceValidation or DensityValidation
+    results : list of Evaluation or DensityEvaluation
         The held-out metrics under each prior.
 
     Examples
@@ -34,7 +34,7 @@ class PriorPath(PlottedResult):
 
     _plot_function = "evaluation.prior_path.plot_prior_path"
 
-    def __init__(self, strengths: np.ndarray, log2_evidence: np.ndarray, results: list[Validation]) -> None:
+    def __init__(self, strengths: np.ndarray, log2_evidence: np.ndarray, results: list[RowEvaluation]) -> None:
         self.strengths = strengths
         self.log2_evidence = log2_evidence
         self.results = results

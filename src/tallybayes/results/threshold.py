@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from tallybayes.errors import DataError, LabelError
+from tallybayes.results.classification_metrics import precision_recall_curve
 
 
 class Threshold(NamedTuple):
@@ -89,32 +90,25 @@ def find_threshold(
     label = classes[k]
     odds = log_odds_of(log_proba, k)
     weights = np.ones(len(odds)) if weight is None else weight
-    true = np.where(codes == k, weights, 0.0)
-    if not true.sum() > 0:
+    if not weights[codes == k].any():
         raise DataError(f"no held-out row is of class {label!r}; expected at least 1.")
-    # Thresholds in descending order, with the weight and the positive weight at or above each.
-    at, inverse = np.unique(odds[weights > 0], return_inverse=True)
-    above, correct = (np.cumsum(np.bincount(inverse, each[weights > 0])[::-1]) for each in (weights, true))
-    at = at[::-1]
-    precisions = correct / above
-    recalls = correct / correct[-1]
-    if precision is not None:
-        reached = np.flatnonzero(precisions >= precision)
-        best = reached[-1] if len(reached) else None
-    else:
-        reached = np.flatnonzero(recalls >= recall)
-        best = reached[np.argmax(precisions[reached])]
-    if best is None or (recall is not None and recalls[best] < recall):
-        allowed = np.flatnonzero(recalls >= (recall or 0.0))
-        near = allowed[np.argmax(precisions[allowed])]
+    curve = precision_recall_curve(odds[weights > 0], codes[weights > 0] == k, weights[weights > 0])
+    at = curve.thresholds[1:]
+    precisions = curve.precision[1:]
+    recalls = curve.recall[1:]
+    allowed = recalls >= (recall or 0.0)
+    reached = np.flatnonzero(allowed & (precisions >= (precision or 0.0)))
+    if not len(reached):
+        near = np.argmax(np.where(allowed, precisions, -1.0))
         stated = f"precision {precision:g}" + (f" with recall {recall:g}" if recall is not None else "")
         raise DataError(
             f"{stated} of class {label!r} is not reached on these {len(odds):,} rows; the highest precision"
             f"{' with that recall' if recall is not None else ''} is {precisions[near]:.4f}, with recall "
             f"{recalls[near]:.4f}.\n    State a lower precision, or use a better model."
         )
+    # Recall increases along the thresholds.
+    best = reached[-1] if precision is not None else reached[np.argmax(precisions[reached])]
     below = at[best + 1] if best + 1 < len(at) else -np.inf
     middle = at[best] if np.isinf(below) or np.isinf(at[best]) else (at[best] + below) / 2
-    return Threshold(
-        label, float(middle if middle > below else at[best]), float(precisions[best]), float(recalls[best])
-    )
+    log_odds = middle if middle > below else at[best]
+    return Threshold(label, float(log_odds), float(precisions[best]), float(recalls[best]))

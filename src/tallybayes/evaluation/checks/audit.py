@@ -176,7 +176,7 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
         known, new_label_findings = _rows_with_known_labels(rows, notes)
         if len(known):
             evaluation = _evaluate_labels(rows, known, in_training_data)
-            evaluated = known[getattr(evaluation, "rows", np.arange(len(evaluation.codes)))]
+            evaluated = known if evaluation.held_out is None else known[evaluation.rows]
             issues = _label_issues(evaluation, evaluated + first_row)
             expected_labels, is_significant = _label_chance(evaluation, issues)
             groups = _label_groups(evaluation, evaluated, rows.by)

@@ -6,7 +6,7 @@ Models whose counts cannot be subtracted are refitted for every fold.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -24,7 +24,6 @@ from tallybayes.evaluation.validation.parameter_grid import candidate_models, re
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows
 from tallybayes.models.classification.held_out_scores import (
-    CountedFolds,
     count_rows,
     open_rows,
     score_folds,
@@ -39,15 +38,11 @@ from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.network_held_out import NetworkRows
 from tallybayes.models.regression.linear_regression import LinearRegression
 from tallybayes.models.regression.regression_held_out import HoldOutTargets
-from tallybayes.results.validation import (
-    CrossValidation,
-    DensityValidation,
-    HeldOut,
-    RegressionValidation,
-    Selection,
-    SequenceValidation,
-    Validation,
-)
+from tallybayes.results.classification_evaluation import Evaluation, SequenceEvaluation
+from tallybayes.results.density_evaluation import DensityEvaluation
+from tallybayes.results.evaluation import HeldOut, RowEvaluation
+from tallybayes.results.regression_evaluation import RegressionEvaluation, predictive_rows
+from tallybayes.results.selection import Selection
 from tallybayes.typing import Candidates, Labels, RandomState, Rows, SampleWeights
 from tallybayes.warnings import warn
 
@@ -70,7 +65,7 @@ def cross_validate(
     candidates: None = None,
     sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
-) -> CrossValidation: ...
+) -> Evaluation: ...
 @overload
 def cross_validate(
     model: LinearRegression,
@@ -83,7 +78,7 @@ def cross_validate(
     candidates: None = None,
     sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
-) -> RegressionValidation: ...
+) -> RegressionEvaluation: ...
 @overload
 def cross_validate(
     model: Mixture | BayesianNetwork | HiddenMarkovModel,
@@ -96,7 +91,7 @@ def cross_validate(
     candidates: None = None,
     sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
-) -> DensityValidation: ...
+) -> DensityEvaluation: ...
 @overload
 def cross_validate(
     model: Estimator,
@@ -176,8 +171,9 @@ def cross_validate(
 
     Returns
     -------
-    CrossValidation, or a Selection of them if candidates are given
-        A `SequenceValidation` of states, a `RegressionValidation` of a regression, a `DensityValidation` without a
+    Evaluation, or a Selection of them if candidates are given
+        Its ``held_out``, ``fold``, ``rows``, ``model`` and ``by_fold`` tell how the rows were held out. It is a
+        `SequenceEvaluation` of states, a `RegressionEvaluation` of a regression, a `DensityEvaluation` without a
         target.
 
     Examples
@@ -190,59 +186,7 @@ def cross_validate(
     """
     if not isinstance(model, HiddenMarkovModel):
         data, groups, order, sample_weight = split_columns(data, groups, order, sample_weight)
-    rule = _FoldRule(folds, groups, order, random_state)
-    rule.check()
-    try:
-        if isinstance(model, Classifier):
-            return _subtract_folds(model, data, target, sample_weight, candidates, rule)
-    except NotForgettableError:
-        pass  # the tally depends on EM: refit
-    if isinstance(model, LinearRegression):
-        rows = _count_targets(model, data, target, sample_weight, candidates)
-        fold = rule.assign(np.zeros(rows.n_rows, dtype=np.intp))
-        return _evaluate_targets(rows, candidates, fold, ordered=rule.ordered)
-    models, parameters = candidate_models(model, candidates)
-    subjects = [make_holdout(each, data, target, sample_weight) for each in models]
-    known = subjects[0].codes >= 0
-    fold = rule.assign(subjects[0].codes)
-    splits = forward_splits(fold, known) if rule.ordered else kfold_splits(fold, known)
-    fold = np.where(known, fold - rule.ordered, -1)
-    return _evaluate_all(subjects, splits, fold, parameters, candidates, ordered=rule.ordered)
-
-
-class _FoldRule(NamedTuple):
-    """How rows are assigned to folds: at random, as given, by group or by order."""
-
-    folds: Any
-    groups: Labels | None
-    order: Labels | None
-    random_state: RandomState
-
-    @property
-    def ordered(self) -> bool:
-        """Whether each fold is predicted from earlier ones only."""
-        return self.order is not None
-
-    def check(self) -> None:
-        """Raise DataError if more than one way of assigning rows is given."""
-        if (self.groups is not None) + (self.order is not None) + (np.ndim(self.folds) > 0) > 1:
-            raise DataError(
-                "folds by row, groups and order exclude each other, and several are given; expected one of them.\n"
-                "    For groups in time, pass the time of each group as order."
-            )
-
-    def assign(self, codes: np.ndarray) -> np.ndarray:
-        """Return the fold of every row, or its part of the order; −1 for rows that are only used for fitting."""
-        if self.order is not None:
-            return ordered_folds(self.order, len(codes), self.folds)
-        if self.groups is not None:
-            return group_folds(self.groups, len(codes), self.folds, self.random_state)
-        if np.ndim(self.folds):
-            return given_folds(self.folds, len(codes))
-        fold = np.full(len(codes), -1, dtype=np.int32)
-        known = np.flatnonzero(codes >= 0)
-        fold[known] = random_folds(codes[known], self.folds, self.random_state)
-        return fold
+    return _validate(model, data, target, sample_weight, candidates, FoldRule(folds, groups, order, random_state))
 
 
 @overload
@@ -253,7 +197,7 @@ def leave_one_out(
     *,
     candidates: None = None,
     sample_weight: SampleWeights = None,
-) -> CrossValidation: ...
+) -> Evaluation: ...
 @overload
 def leave_one_out(
     model: Estimator,
@@ -305,8 +249,9 @@ def leave_one_out(
 
     Returns
     -------
-    CrossValidation, or a Selection of them if candidates are given
-        A `SequenceValidation` of states, a `RegressionValidation` of a regression, a `DensityValidation` without a
+    Evaluation, or a Selection of them if candidates are given
+        Its ``held_out``, ``fold``, ``rows``, ``model`` and ``by_fold`` tell how the rows were held out. It is a
+        `SequenceEvaluation` of states, a `RegressionEvaluation` of a regression, a `DensityEvaluation` without a
         target.
 
     Examples
@@ -316,23 +261,195 @@ def leave_one_out(
     >>> tb.leave_one_out(tb.NaiveBayes(), rows, "picnic").log_proba.shape
     (5, 2)
     """
-    try:
-        if isinstance(model, Classifier):
-            return _subtract_rows(model, data, target, sample_weight, candidates)
-    except NotForgettableError:
-        pass  # the tally depends on EM: refit
+    return _validate(model, data, target, sample_weight, candidates, ONE_BY_ONE)
+
+
+class FoldRule(NamedTuple):
+    """How rows are assigned to folds: at random, as given, by group or by order; or every row is a fold."""
+
+    folds: Any = None
+    groups: Labels | None = None
+    order: Labels | None = None
+    random_state: RandomState = None
+    one_by_one: bool = False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether each fold is predicted from earlier ones only."""
+        return self.order is not None
+
+    def check(self) -> None:
+        """Raise DataError if more than one way of assigning rows is given."""
+        if (self.groups is not None) + (self.order is not None) + (np.ndim(self.folds) > 0) > 1:
+            raise DataError(
+                "folds by row, groups and order exclude each other, and several are given; expected one of them.\n"
+                "    For groups in time, pass the time of each group as order."
+            )
+
+    def assign(self, codes: np.ndarray) -> np.ndarray:
+        """Return the fold of every row, or its part of the order; −1 for rows that are only used for fitting."""
+        if self.order is not None:
+            return ordered_folds(self.order, len(codes), self.folds)
+        if self.groups is not None:
+            return group_folds(self.groups, len(codes), self.folds, self.random_state)
+        if np.ndim(self.folds):
+            return given_folds(self.folds, len(codes))
+        fold = np.full(len(codes), -1, dtype=np.int32)
+        known = np.flatnonzero(codes >= 0)
+        if self.one_by_one:
+            fold[known] = known
+        else:
+            fold[known] = random_folds(codes[known], self.folds, self.random_state)
+        return fold
+
+    def splits(self, fold: np.ndarray, known: np.ndarray) -> list[Split]:
+        """Return the rows to predict and to leave out of every fold."""
+        return forward_splits(fold, known) if self.ordered else kfold_splits(fold, known)
+
+
+ONE_BY_ONE = FoldRule(one_by_one=True)
+
+
+def _validate(
+    model: Estimator,
+    data: Rows,
+    target: Labels | None,
+    sample_weight: SampleWeights,
+    candidates: Candidates | None,
+    rule: FoldRule,
+) -> RowEvaluation | Selection:
+    """Return the metrics of held-out rows, of a model or of all candidates."""
+    rule.check()
+    arguments = (data, target, sample_weight, candidates, rule)
     if isinstance(model, LinearRegression):
-        return _evaluate_targets(_count_targets(model, data, target, sample_weight, candidates), candidates, None)
+        results = _validate_regression(model, *arguments)
+    elif isinstance(model, Classifier):
+        try:
+            results = _subtract_folds(model, *arguments)
+        except NotForgettableError:  # the tally depends on EM
+            results = _hold_out(model, *arguments)
+    else:
+        results = _hold_out(model, *arguments)
+    _warn_impossible(results)
+    return results[0] if candidates is None else Selection(results)
+
+
+# ---- Classifiers: counts are subtracted -----------------------------------------------------------------------------
+
+
+def _subtract_folds(
+    model: Classifier,
+    data: Rows,
+    target: Labels | None,
+    sample_weight: SampleWeights,
+    candidates: Candidates | None,
+    rule: FoldRule,
+) -> list[RowEvaluation]:
+    """Return the results of a classifier: every fold is counted once and subtracted; single rows in closed form."""
+    opened = open_rows(model, data, target, sample_weight)
+    fold = rule.assign(opened.labels)
+    rows = count_rows(opened, None if rule.one_by_one else fold)
+    models, parameters = reestimated_models(rows.model, candidates)
+    if rule.one_by_one:
+        scores = [score_left_out(rows, each) for each in models]
+    elif rule.ordered:
+        fold = fold - 1
+        sums = itertools.accumulate(rows.parts, lambda a, b: [x + y for x, y in zip(a, b, strict=True)])
+        scores = score_folds(rows, models, list(sums).__getitem__, fold)
+    else:
+        scores = score_folds(rows, models, rows.without, fold)
+    return [
+        _classification(HeldOut(each, fold, own), each.classes_, rows.codes, score, rows.weight, ordered=rule.ordered)
+        for each, score, own in zip(models, scores, parameters, strict=True)
+    ]
+
+
+def _classification(
+    held_out: HeldOut,
+    classes: npt.ArrayLike,
+    codes: np.ndarray,
+    scores: ClassPosterior,
+    weight: np.ndarray | None,
+    *,
+    ordered: bool = False,
+) -> Evaluation:
+    """Return the metrics of held-out class probabilities, calibrated if the model has a calibration method."""
+    index = held_out.selected
+    density = scores.log_density[index]
+    method = getattr(held_out.model, "calibration", None)
+    log_proba = scores.log_proba
+    if method is not None:
+        log_proba = _cross_calibrated(method, log_proba, codes, weight, held_out.fold, ordered)
+    return Evaluation(
+        classes,
+        codes[index],
+        log_proba[index],
+        weight=None if weight is None else weight[index],
+        log_density=None if np.isnan(density).any() else density,  # nearest class means have no density
+        held_out=held_out._replace(impossible=scores.impossible),
+    )
+
+
+def _cross_calibrated(
+    method: str, log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, fold: np.ndarray, ordered: bool
+) -> np.ndarray:
+    """Calibrate the probabilities of every fold on those of the other folds."""
+    if fold.max() + 1 > MOST_CALIBRATIONS and not ordered:
+        fold = FoldRule(MOST_CALIBRATIONS, random_state=0).assign(np.where(fold < 0, -1, codes))
+    return cross_fitted(method, log_proba, codes, weight, fold, ordered=ordered)
+
+
+# ---- Regressions ----------------------------------------------------------------------------------------------------
+
+
+def _validate_regression(
+    model: LinearRegression,
+    data: Rows,
+    target: Labels | None,
+    sample_weight: SampleWeights,
+    candidates: Candidates | None,
+    rule: FoldRule,
+) -> list[RowEvaluation]:
+    """Return the results of a regression; the rows are counted once, up to the highest degree of all candidates."""
+    unfitted, _ = candidate_models(model, candidates)
+    degree = max(degree for each in unfitted for degree in each._degrees())
+    rows = HoldOutTargets(clone(unfitted[0]).set_params(degree=degree), data, target, sample_weight)
+    fold = rule.assign(np.zeros(rows.n_rows, dtype=np.intp))
+    results: list[RowEvaluation] = []
+    for each, own in zip(*reestimated_models(rows.model, candidates), strict=True):
+        predictive = rows.one_by_one(each) if rule.one_by_one else rows.by_fold(each, fold, ordered=rule.ordered)
+        held_out = HeldOut(each, fold - rule.ordered, own)
+        index = held_out.rows
+        weight = None if rows.weight is None else rows.weight[index]
+        predicted = predictive_rows(predictive, index)
+        results.append(RegressionEvaluation(rows.target[index], predicted, weight=weight, held_out=held_out))
+    return results
+
+
+# ---- All other models -----------------------------------------------------------------------------------------------
+
+
+def _hold_out(
+    model: Estimator,
+    data: Rows,
+    target: Labels | None,
+    sample_weight: SampleWeights,
+    candidates: Candidates | None,
+    rule: FoldRule,
+) -> list[RowEvaluation]:
+    """Return the results of any model of rows or sequences, held out fold by fold."""
     models, parameters = candidate_models(model, candidates)
     subjects = [make_holdout(each, data, target, sample_weight) for each in models]
     known = subjects[0].codes >= 0
-    if any(subject.requires_refit for subject in subjects) and known.sum() > MOST_FITS:
+    if rule.one_by_one and any(subject.requires_refit for subject in subjects) and known.sum() > MOST_FITS:
         raise DataError(
             f"{type(model).__name__} must be refitted without each of {int(known.sum())} rows; expected at most "
             f"{MOST_FITS} rows.\n    Use tb.cross_validate, which refits it once per fold."
         )
-    fold = np.where(known, np.arange(len(known)), -1)
-    return _evaluate_all(subjects, kfold_splits(fold, known), fold, parameters, candidates)
+    fold = rule.assign(subjects[0].codes)
+    return [
+        evaluate_held_out(subject, fold, known, own, rule) for subject, own in zip(subjects, parameters, strict=True)
+    ]
 
 
 def make_holdout(
@@ -352,161 +469,39 @@ def make_holdout(
     raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
 
 
-# ---- Classifiers: counts are subtracted -----------------------------------------------------------------------------
-
-
-def _subtract_folds(
-    model: Classifier,
-    data: Rows,
-    target: Labels | None,
-    sample_weight: SampleWeights,
-    candidates: Candidates | None,
-    rule: _FoldRule,
-) -> Validation | Selection:
-    """Cross-validate a classifier: every fold is counted once and subtracted."""
-    opened = open_rows(model, data, target, sample_weight)
-    fold = rule.assign(opened.labels)
-    rows = count_rows(opened, fold)
-    models, parameters = reestimated_models(rows.model, candidates)
-    if not rule.ordered:
-        scores = score_folds(rows, models, rows.without, fold)
-    else:
-        fold = fold - 1
-        sums = itertools.accumulate(rows.parts, lambda a, b: [x + y for x, y in zip(a, b, strict=True)])
-        scores = score_folds(rows, models, list(sums).__getitem__, fold)
-    return _classification_results(rows, models, parameters, scores, fold, candidates, ordered=rule.ordered)
-
-
-def _subtract_rows(
-    model: Classifier, data: Rows, target: Labels | None, sample_weight: SampleWeights, candidates: Candidates | None
-) -> Validation | Selection:
-    """Leave-one-out cross-validation of a classifier: rows are subtracted one by one."""
-    rows = count_rows(open_rows(model, data, target, sample_weight))
-    models, parameters = reestimated_models(rows.model, candidates)
-    scores = [score_left_out(rows, each) for each in models]
-    return _classification_results(rows, models, parameters, scores, np.arange(rows.table.n_rows), candidates)
-
-
-def _classification_results(
-    rows: CountedFolds,
-    models: list[Any],
-    parameters: list[dict[str, Any]],
-    scores: list[ClassPosterior],
-    fold: np.ndarray,
-    candidates: Candidates | None,
-    *,
-    ordered: bool = False,
-) -> Validation | Selection:
-    """Return the results of classifiers whose rows were subtracted."""
-    _warn_impossible([score.impossible for score in scores])
-    results = []
-    for model, score, own in zip(models, scores, parameters, strict=True):
-        calibrated = _cross_calibrated(model, score, rows.codes, rows.weight, fold, ordered)
-        held_out = HeldOut(model, fold, own)
-        results.append(CrossValidation(held_out, model.classes_, rows.codes, calibrated, rows.weight))
-    return _one_or_all(results, candidates)
-
-
-def _cross_calibrated(
-    model: object, scores: ClassPosterior, codes: np.ndarray, weight: np.ndarray | None, fold: np.ndarray, ordered: bool
-) -> ClassPosterior:
-    """Calibrate the scores of every fold on those of the other folds, if the model has a calibration method."""
-    method = getattr(model, "calibration", None)
-    if method is None:
-        return scores
-    known = np.flatnonzero(fold >= 0)
-    if fold.max() + 1 > MOST_CALIBRATIONS and not ordered:
-        fold = fold.copy()
-        fold[known] = random_folds(codes[known], MOST_CALIBRATIONS, 0)
-    log_proba = cross_fitted(method, scores.log_proba, codes, weight, fold, ordered=ordered)
-    return ClassPosterior(log_proba, scores.log_density)
-
-
-# ---- Regressions ----------------------------------------------------------------------------------------------------
-
-
-def _count_targets(
-    model: LinearRegression,
-    data: Rows,
-    target: Labels | None,
-    sample_weight: SampleWeights,
-    candidates: Candidates | None,
-) -> HoldOutTargets:
-    """Count the rows of a regression once, up to the highest degree of all candidates."""
-    models, _ = candidate_models(model, candidates)
-    degree = max(degree for each in models for degree in each._degrees())
-    highest = clone(models[0]).set_params(degree=degree)
-    return HoldOutTargets(highest, data, target, sample_weight)
-
-
-def _evaluate_targets(
-    rows: HoldOutTargets, candidates: Candidates | None, fold: np.ndarray | None, *, ordered: bool = False
-) -> Validation | Selection:
-    """Return the results of a regression whose rows are held out by fold, or one by one."""
-    models, parameters = reestimated_models(rows.model, candidates)
-    results = []
-    for model, own in zip(models, parameters, strict=True):
-        predictive = rows.one_by_one(model) if fold is None else rows.by_fold(model, fold, ordered=ordered)
-        held_out = HeldOut(model, np.arange(rows.n_rows) if fold is None else fold - ordered, own)
-        results.append(RegressionValidation(held_out, rows.target, predictive, rows.weight))
-    return _one_or_all(results, candidates)
-
-
-# ---- All other models -----------------------------------------------------------------------------------------------
-
-
-def _evaluate_all(
-    subjects: list[HeldSequences | HoldOutRows],
-    splits: list[Split],
-    fold: np.ndarray,
-    parameters: list[dict[str, Any]],
-    candidates: Candidates | None,
-    *,
-    ordered: bool = False,
-) -> Validation | Selection:
-    """Return the results of rows or sequences of all candidates, held out fold by fold."""
-    results = [
-        evaluate_held_out(subject, splits, fold, own, ordered=ordered)
-        for subject, own in zip(subjects, parameters, strict=True)
-    ]
-    _warn_impossible([result.impossible for result in results if isinstance(result, CrossValidation)])
-    return _one_or_all(results, candidates)
-
-
 def evaluate_held_out(
     subject: HeldSequences | HoldOutRows,
-    splits: list[Split],
     fold: np.ndarray,
+    known: np.ndarray,
     parameters: dict[str, Any],
-    *,
-    ordered: bool = False,
-) -> Validation:
-    """Return the metrics of held-out rows or sequences; fold −1 is only used for fitting."""
-    held_out = HeldOut(subject.full_model, fold, parameters, subject.requires_refit)
+    rule: FoldRule,
+) -> RowEvaluation:
+    """Return the metrics of held-out rows or sequences; unknown ones are only used for fitting."""
+    splits = rule.splits(fold, known)
+    fold = np.where(known, fold - rule.ordered, -1)
+    model = subject.full_model
+    held_out = HeldOut(model, fold, parameters, subject.requires_refit)
     weight = subject.weight
+    rows = held_out.rows
+    weight_of_rows = None if weight is None else weight[rows]
     if isinstance(subject, HeldSequences):
         predictions = subject.score(splits)
         lengths = subject.sequences.lengths
         if subject.labels is None:
-            return DensityValidation(held_out, predictions.log_likelihood, weight, steps=lengths)
-        return SequenceValidation(held_out, subject.states, predictions, lengths, weight)
+            log_likelihood = predictions.log_likelihood[rows]
+            return DensityEvaluation(log_likelihood, steps=lengths[rows], weight=weight_of_rows, held_out=held_out)
+        return SequenceEvaluation(model.states_, subject.states, predictions, lengths, weight, held_out=held_out)
     scores = subject.score(splits)
     if not subject.n_classes:
-        return DensityValidation(held_out, scores.log_density, weight)
-    scores = _cross_calibrated(subject.full_model, scores, subject.codes, weight, fold, ordered)
-    model = subject.full_model
+        return DensityEvaluation(scores.log_density[rows], weight=weight_of_rows, held_out=held_out)
     classes = model.levels_[subject.target] if isinstance(subject, NetworkRows) else model.classes_
-    return CrossValidation(held_out, classes, subject.codes, scores, weight)
+    return _classification(held_out, classes, subject.codes, scores, weight, ordered=rule.ordered)
 
 
-def _one_or_all(results: Sequence[Validation], candidates: Candidates | None) -> Validation | Selection:
-    """Return the only result, or the selection of all candidates."""
-    return results[0] if candidates is None else Selection(results)
-
-
-def _warn_impossible(impossible: list[np.ndarray]) -> None:
+def _warn_impossible(results: list[RowEvaluation]) -> None:
     """Warn of held-out rows that have probability 0 in every class."""
-    rows = np.flatnonzero(np.any(impossible, axis=0)) if impossible else np.zeros(0, dtype=np.intp)
+    impossible = [each.held_out.impossible for each in results if each.held_out is not None]
+    rows = np.flatnonzero(np.any([each for each in impossible if each is not None], axis=0))
     if len(rows):
         more = f", and {len(rows) - 1} more rows," if len(rows) > 1 else ""
         warn(

@@ -15,7 +15,7 @@ from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
 from tallybayes.models.inputs.features import check_target, is_name, only_column
-from tallybayes.results.classification_metrics import ScoredRows, calibration_gap, reliability
+from tallybayes.results.classification_metrics import ScoredRows
 from tallybayes.results.learning_curves import MEASURES, LearningCurves
 from tallybayes.typing import EstimatorLike, Labels, RandomState, Rows
 
@@ -95,11 +95,11 @@ def learning_curves(
         for k, prefix in enumerate(models_of_prefixes(named[name], X, labels, orders[split], n_train, first_row)):
             known = prefix.model.classes_
             proba = _over_all_classes(classes, known, prefix.model.predict_proba(test_rows), int(n_train[k]))
-            scores = ScoredRows(codes[test], np.log(np.maximum(proba, _LEAST)), None)
+            scores = ScoredRows(codes[test], np.log(np.maximum(proba, _LEAST)), np.ones(len(test)))
             refitted[name] |= prefix.refitted
             error = 1 - scores.is_correct.mean()
             loss = -scores.true_class_log_proba.mean()
-            values[:, m, k, split] = error, loss, calibration_gap(reliability(scores, 0.95)), prefix.seconds
+            values[:, m, k, split] = error, loss, scores.reliability.calibration_gap, prefix.seconds
     penalties = [penalty_of(model) for model in named.values()]
     return LearningCurves(list(named), n_train, *values, penalties=penalties, refitted=list(refitted.values()))
 

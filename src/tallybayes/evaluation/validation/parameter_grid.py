@@ -26,12 +26,8 @@ def listed(candidates: Candidates | None) -> list[dict[str, Any]]:
             if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
                 raise DataError.wrong_type(f"candidates[{name!r}]", repr(values), "a list of values")
         combinations = itertools.product(*candidates.values())
-        return _not_empty([dict(zip(candidates, values, strict=True)) for values in combinations])
-    return _not_empty([dict(parameters) for parameters in candidates])
-
-
-def _not_empty(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a list of parameters; raise DataError if it is empty."""
+        candidates = [dict(zip(candidates, values, strict=True)) for values in combinations]
+    parameters = [dict(each) for each in candidates]
     if not parameters:
         raise DataError.wrong_type("candidates", "none", "at least one set of parameters")
     return parameters
@@ -40,14 +36,10 @@ def _not_empty(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def candidate_models(model: EstimatorLike, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return an unfitted model for every candidate, and its parameters; without candidates, the model itself."""
     parameters = listed(candidates)
-    if candidates is None:
-        return [model], parameters
-    return [clone(model).set_params(**each) for each in parameters], parameters
+    return [clone(model).set_params(**each) if each else model for each in parameters], parameters
 
 
 def reestimated_models(model: Model, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return a model of the same counts for every candidate, and its parameters; without candidates, the model."""
     parameters = listed(candidates)
-    if candidates is None:
-        return [model], parameters
-    return [model.reestimate(**each) for each in parameters], parameters
+    return [model.reestimate(**each) if each else model for each in parameters], parameters

@@ -12,16 +12,15 @@ from sklearn.base import clone
 
 from tallybayes._utils.progress import progress
 from tallybayes.errors import DataError, EstimateError, NotForgettableError
-from tallybayes.estimation.resampling.folds import random_folds
-from tallybayes.estimation.resampling.held_out import kfold_splits
-from tallybayes.evaluation.validation.cross_validation import evaluate_held_out, make_holdout
+from tallybayes.evaluation.validation.cross_validation import FoldRule, evaluate_held_out, make_holdout
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.base import Model
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_scores import count_rows, open_rows, score_left_out
 from tallybayes.models.mixture.mixture_model import Mixture
+from tallybayes.results.classification_evaluation import Evaluation
+from tallybayes.results.evaluation import HeldOut, RowEvaluation
 from tallybayes.results.prior_path import PriorPath
-from tallybayes.results.validation import CrossValidation, HeldOut, Validation
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
@@ -76,57 +75,47 @@ def prior_path(
             "    Use a model with estimate='bayes' or 'map'."
         )
     try:
-        if isinstance(model, Classifier):
-            return _path(strengths, _leave_one_out(model, data, target, sample_weight))
-    except NotForgettableError:
-        pass  # the tally depends on EM: refit
-    return _path(strengths, _cross_validation(model, data, target, sample_weight))
+        evaluate = _leave_one_out if isinstance(model, Classifier) else _ten_folds
+        evaluated = evaluate(model, data, target, sample_weight)
+    except NotForgettableError:  # the tally depends on EM: refit
+        evaluated = _ten_folds(model, data, target, sample_weight)
+    results = [evaluated(strength) for strength in progress(strengths.tolist(), "trying priors")]
+    return PriorPath(strengths, np.array([_log2_evidence(result.model) for result in results]), results)
 
 
-Evaluated = Callable[[float], tuple[Any, Validation]]  # a strength to the model and its held-out metrics
+Evaluated = Callable[[float], RowEvaluation]  # from a strength to the held-out metrics
 
 
-def _path(strengths: np.ndarray, evaluated: Evaluated) -> PriorPath:
-    """Evaluate the model under priors of all strengths."""
-    bits: list[float] = []
-    results: list[Validation] = []
-    for strength in progress(strengths.tolist(), "trying priors"):
-        model, result = evaluated(strength)
-        bits.append(_log2_evidence(model))
-        results.append(result)
-    return PriorPath(strengths, np.array(bits), results)
-
-
-def _leave_one_out(model: Classifier, data: Rows, target: Labels | None, sample_weight: SampleWeights) -> Evaluated:
+def _leave_one_out(model: Estimator, data: Rows, target: Labels | None, sample_weight: SampleWeights) -> Evaluated:
     """Return a function that evaluates a classifier by leave-one-out, from one count of all rows."""
-    rows = count_rows(open_rows(model, data, target, sample_weight))
+    rows = count_rows(open_rows(model, data, target, sample_weight))  # type: ignore[arg-type]  # a classifier
     fold = np.arange(rows.table.n_rows)
 
-    def evaluated(strength: float) -> tuple[Any, Validation]:
+    def evaluated(strength: float) -> RowEvaluation:
         scaled = rows.model._with_scaled_priors(strength)
-        held_out = HeldOut(scaled, fold, {"strength": strength})
         scores = score_left_out(rows, scaled)
-        return scaled, CrossValidation(held_out, scaled.classes_, rows.codes, scores, rows.weight)
+        options: Any = {"weight": rows.weight, "log_density": scores.log_density}
+        held_out = HeldOut(scaled, fold, {"strength": strength}, impossible=scores.impossible)
+        return Evaluation(scaled.classes_, rows.codes, scores.log_proba, held_out=held_out, **options)
 
     return evaluated
 
 
-def _cross_validation(model: Estimator, data: Rows, target: Labels | None, sample_weight: SampleWeights) -> Evaluated:
+def _ten_folds(model: Estimator, data: Rows, target: Labels | None, sample_weight: SampleWeights) -> Evaluated:
     """Return a function that evaluates any model by ten-fold cross-validation; it is refitted if it must be."""
     subject = make_holdout(model, data, target, sample_weight)
     known = subject.codes >= 0
-    fold = np.full(len(known), -1, dtype=np.int32)
-    fold[known] = random_folds(subject.codes[known], min(_FOLDS, int(known.sum())), 0)
-    splits = kfold_splits(fold, known)
+    rule = FoldRule(min(_FOLDS, int(known.sum())), random_state=0)
+    fold = rule.assign(subject.codes)
 
-    def evaluated(strength: float) -> tuple[Any, Validation]:
+    def evaluated(strength: float) -> RowEvaluation:
         if subject.requires_refit:
             prior = {name: own.scaled(strength) for name, own in subject.full_model.prior_.items()}
             other = make_holdout(clone(model).set_params(prior=prior), data, target, sample_weight)
         else:
             other = copy.copy(subject)
             other.full_model = subject.full_model._with_scaled_priors(strength)
-        return other.full_model, evaluate_held_out(other, splits, fold, {"strength": strength})
+        return evaluate_held_out(other, fold, known, {"strength": strength}, rule)
 
     return evaluated
 

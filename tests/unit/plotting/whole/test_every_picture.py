@@ -155,11 +155,6 @@ def check(n):
     return tb.predictive_check(tb.NaiveBayes().fit(rows, y), rows, y, n_draws=5)
 
 
-def validated(n):
-    rows, y = numbers(n, 3, 300)
-    return tb.cross_validate(tb.NaiveBayes(), rows, y)
-
-
 def in_sequence(n):
     rng = np.random.default_rng(0)
     state = np.arange(3 * n) // 3
@@ -251,12 +246,9 @@ DRAWN = {
     ("Evaluation", "plot_confusion"): lambda n: evaluated(n).plot_confusion(),
     ("Evaluation", "plot_reliability"): lambda n: evaluated(n).plot_reliability(),
     ("Evaluation", "plot_precision_recall"): lambda n: evaluated(n).plot_precision_recall(),
-    ("CrossValidation", "plot_confusion"): lambda n: validated(n).plot_confusion(),
-    ("CrossValidation", "plot_reliability"): lambda n: validated(n).plot_reliability(),
-    ("CrossValidation", "plot_precision_recall"): lambda n: validated(n).plot_precision_recall(),
-    ("SequenceValidation", "plot_confusion"): lambda n: in_sequence(n).plot_confusion(),
-    ("SequenceValidation", "plot_reliability"): lambda n: in_sequence(n).plot_reliability(),
-    ("SequenceValidation", "plot_precision_recall"): lambda n: in_sequence(n).plot_precision_recall(),
+    ("SequenceEvaluation", "plot_confusion"): lambda n: in_sequence(n).plot_confusion(),
+    ("SequenceEvaluation", "plot_reliability"): lambda n: in_sequence(n).plot_reliability(),
+    ("SequenceEvaluation", "plot_precision_recall"): lambda n: in_sequence(n).plot_precision_recall(),
     ("Explanation", "plot"): lambda n: evidence(n).plot(),
     ("FeatureImportance", "plot"): lambda n: (
         tb.NaiveBayes().fit(*numbers(3, n, 300)).feature_importance(*numbers(3, n, 300)).plot()
