@@ -105,7 +105,7 @@ if TYPE_CHECKING:
     from tallybayes.plotting.plot import Plot as Plot
     from tallybayes.results.classification_evaluation import Evaluation as Evaluation
     from tallybayes.results.density_evaluation import DensityEvaluation as DensityEvaluation
-    from tallybayes.results.learning_curves import LearningCurves as LearningCurves
+    from tallybayes.results.model_curves import LearningCurves as LearningCurves
     from tallybayes.results.regression_evaluation import RegressionEvaluation as RegressionEvaluation
     from tallybayes.results.threshold import Threshold as Threshold
     from tallybayes.statistics.counts import Counts as Counts
@@ -159,7 +159,7 @@ _PUBLIC = {
     "InvalidValueWarning": "warnings",
     "K2": "families.prior_rules",
     "LabelError": "errors",
-    "LearningCurves": "results.learning_curves",
+    "LearningCurves": "results.model_curves",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
     "LinearNormalInverseGamma": "distributions.linear_normal_inverse_gamma",

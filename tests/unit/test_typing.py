@@ -98,9 +98,7 @@ def test_validations_are_known_by_their_models() -> None:
     network, chain = tb.BayesianNetwork({"b": ["a"]}), tb.HiddenMarkovModel()
     rows, steps = {"a": Y.tolist(), "b": Y.tolist()}, [Y[:20], Y[20:]]
     assert_type(tb.cross_validate(tb.LinearRegression(), X, X[:, 0], 2), tb.RegressionEvaluation)
-    assert_type(
-        tb.cross_validate(tb.Mixture(2, n_init=1, random_state=0), X[:9], folds=2), tb.DensityEvaluation
-    )
+    assert_type(tb.cross_validate(tb.Mixture(2, n_init=1, random_state=0), X[:9], folds=2), tb.DensityEvaluation)
     assert_type(tb.cross_validate(network, rows, folds=Y), tb.DensityEvaluation)
     assert_type(tb.evaluate(network.fit(rows), rows, "b"), tb.Evaluation)
     assert_type(tb.evaluate(chain.fit(steps, steps), steps), tb.DensityEvaluation)

@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from tallybayes.results.audit import Audit as Audit
     from tallybayes.results.bias_variance import BiasVariance as BiasVariance
     from tallybayes.results.classification_evaluation import Evaluation as Evaluation
+    from tallybayes.results.classification_evaluation import SequenceEvaluation as SequenceEvaluation
     from tallybayes.results.comparison import Comparison as Comparison
     from tallybayes.results.density_evaluation import DensityEvaluation as DensityEvaluation
     from tallybayes.results.dependence import Dependence as Dependence
     from tallybayes.results.difference import Difference as Difference
+    from tallybayes.results.evaluation import HeldOut as HeldOut
     from tallybayes.results.family_suggestions import FamilySuggestions as FamilySuggestions
-    from tallybayes.results.learning_curves import LearningCurves as LearningCurves
     from tallybayes.results.metric_intervals import MetricEstimate as MetricEstimate
+    from tallybayes.results.model_curves import LearningCurves as LearningCurves
+    from tallybayes.results.model_curves import Prequential as Prequential
     from tallybayes.results.predictive_check import PredictiveCheck as PredictiveCheck
-    from tallybayes.results.prequential import Prequential as Prequential
     from tallybayes.results.prior_path import PriorPath as PriorPath
     from tallybayes.results.regression_evaluation import RegressionEvaluation as RegressionEvaluation
+    from tallybayes.results.selection import Selection as Selection
     from tallybayes.results.state_selection import StateSelection as StateSelection
     from tallybayes.results.threshold import Threshold as Threshold
-    from tallybayes.results.selection import Selection as Selection
-    from tallybayes.results.classification_evaluation import SequenceEvaluation as SequenceEvaluation
-    from tallybayes.results.evaluation import HeldOut as HeldOut
 
 # Every result and the module it is defined in; imported at first use.
 _PUBLIC = {
@@ -68,14 +68,14 @@ _PUBLIC = {
     "FittedDistribution": "estimation.distribution_fit",
     "HeldOut": "results.evaluation",
     "Leak": "models.ensemble.leakage",
-    "LearningCurves": "results.learning_curves",
+    "LearningCurves": "results.model_curves",
     "LinearCausalEffect": "models.network.analysis.linear_causal_effect",
     "MarkovBlanket": "models.network.analysis.d_separation",
     "MetricEstimate": "results.metric_intervals",
     "ParameterEstimates": "estimation.estimates",
     "ParameterTable": "models.inspection.parameter_table",
     "PredictiveCheck": "results.predictive_check",
-    "Prequential": "results.prequential",
+    "Prequential": "results.model_curves",
     "PriorPath": "results.prior_path",
     "QueryResult": "models.network.inference.query_result",
     "Receipt": "models.receipt",

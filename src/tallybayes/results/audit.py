@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallybayes.errors import DataError, printable
+from tallybayes.errors import DataError
 from tallybayes.results.metric_intervals import MetricEstimate
 from tallybayes.results.result import PlottedResult, ResultTable, columns_of
 
@@ -70,15 +71,58 @@ class GroupPerformance(NamedTuple):
     worse: bool
 
 
-_PARTS: dict[str, Any] = {
-    "rows": OutlierRow,
-    "cells": UnexpectedValue,
-    "columns": ColumnDrift,
-    "labels": LabelIssue,
-    "groups": GroupPerformance,
+class _Part(NamedTuple):
+    """A list of an audit: the class of its items, the title of its table, and the formats of its cells."""
+
+    kind: type[NamedTuple]
+    title: str
+    formats: dict[str, str]
+
+
+_ROW = "row (from {first_row})"
+_PARTS = {
+    "rows": _Part(
+        OutlierRow,
+        "improbable rows ({expected_rows:.2g} expected by chance)",
+        {_ROW: "{row}", "log p(row)": "{log_density:.4g}", "most by": "{column}", "nats": "{nats:.4g}"},
+    ),
+    "cells": _Part(
+        UnexpectedValue,
+        "cells that were never counted",
+        {"column": "{column}", "value": "{value}", "rows": "{rows}", f"first in {_ROW}": "{first}"},
+    ),
+    "columns": _Part(
+        ColumnDrift,
+        "columns, compared to the counted rows",
+        {
+            "column": "{column}",
+            "bits": "{bits:.3f}",
+            "99 % interval": "{low:.3f} to {high:.3f}",
+            "by chance": "{chance:.2g}",
+            "": "{drifted:drifted}",
+            "new levels": "{new_levels:4}",
+        },
+    ),
+    "labels": _Part(
+        LabelIssue,
+        "suspected label errors ({expected_labels:.2g} expected by chance)",
+        {
+            _ROW: "{row}",
+            "label": "{label}",
+            "p(label)": "{probability:.2g}",
+            "suggested": "{suggested}",
+            "p(suggested)": "{suggested_probability:.4g}",
+        },
+    ),
+    "groups": _Part(
+        GroupPerformance,
+        "groups",
+        {"group": "{group}", "rows": "{rows}", "loss": "{loss}", "error rate": "{error_rate}", "": "{worse:worse}"},
+    ),
 }
 
 
+@dataclass(eq=False, repr=False)
 class Audit(PlottedResult):
     """The findings of `audit` in some rows; it prints as sentences and tables.
 
@@ -124,33 +168,18 @@ class Audit(PlottedResult):
     _separator = "\n\n"
     _plot_function = "evaluation.audit.plot_audit"
 
-    def __init__(
-        self,
-        n_rows: int,
-        findings: Sequence[str],
-        notes: Sequence[str],
-        rows: Sequence[OutlierRow],
-        expected_rows: float,
-        cells: Sequence[UnexpectedValue],
-        columns: Sequence[ColumnDrift],
-        drifted: Sequence[Any],
-        labels: Sequence[LabelIssue],
-        expected_labels: float,
-        groups: Sequence[GroupPerformance],
-        first_row: int = 0,
-    ) -> None:
-        self.n_rows = n_rows
-        self.findings = list(findings)
-        self.notes = list(notes)
-        self.rows = list(rows)
-        self.expected_rows = expected_rows
-        self.cells = list(cells)
-        self.columns = list(columns)
-        self.drifted = list(drifted)
-        self.labels = list(labels)
-        self.expected_labels = expected_labels
-        self.groups = list(groups)
-        self.first_row = first_row
+    n_rows: int
+    findings: list[str]
+    notes: list[str]
+    rows: list[OutlierRow]
+    expected_rows: float
+    cells: list[UnexpectedValue]
+    columns: list[ColumnDrift]
+    drifted: list[Any]
+    labels: list[LabelIssue]
+    expected_labels: float
+    groups: list[GroupPerformance]
+    first_row: int = 0
 
     @property
     def ok(self) -> bool:
@@ -172,7 +201,7 @@ class Audit(PlottedResult):
 
         if part not in _PARTS:
             raise DataError.wrong_type("part", repr(part), " or ".join(map(repr, _PARTS)))
-        return pd.DataFrame(columns_of(_PARTS[part], getattr(self, part)))
+        return pd.DataFrame(columns_of(_PARTS[part].kind, getattr(self, part)))
 
     def plot(self, ax: Axes | None = None) -> Plot:
         """Plot the divergence of every column in bits per cell, with intervals. Requires matplotlib.
@@ -195,69 +224,16 @@ class Audit(PlottedResult):
         lines = [f"{self.n_rows} rows, numbered from {self.first_row}: {findings}"]
         lines += [f"  - {finding}" for finding in self.findings]
         lines += [f"  note: {note}" for note in self.notes]
-        return ["\n".join(lines), *(table._replace(max_rows=_SHOWN) for table in self._tables() if table.rows)]
+        return ["\n".join(lines), *(self._table(part) for part in _PARTS if getattr(self, part))]
 
-    def _tables(self) -> Iterator[ResultTable]:
-        """Yield a table of every part."""
-        row = f"row (from {self.first_row})"
-        yield ResultTable(
-            [[str(r.row), f"{r.log_density:.4g}", _name(r.column), f"{r.nats:.4g}"] for r in self.rows],
-            [row, "log p(row)", "most by", "nats"],
-            f"improbable rows ({self.expected_rows:.2g} expected by chance)",
-        )
-        yield ResultTable(
-            [[_name(c.column), printable(c.value), str(c.rows), str(c.first)] for c in self.cells],
-            ["column", "value", "rows", f"first in {row}"],
-            "cells that were never counted",
-        )
-        yield ResultTable(
-            [self._column_cells(column) for column in self.columns],
-            ["column", "bits", "99 % interval", "by chance", "", "new levels"],
-            "columns, compared to the counted rows",
-        )
-        yield ResultTable(
-            [
-                [
-                    str(d.row),
-                    printable(d.label),
-                    f"{d.probability:.2g}",
-                    printable(d.suggested),
-                    f"{d.suggested_probability:.4g}",
-                ]
-                for d in self.labels
-            ],
-            [row, "label", "p(label)", "suggested", "p(suggested)"],
-            f"suspected label errors ({self.expected_labels:.2g} expected by chance)",
-        )
-        yield ResultTable(
-            [
-                [
-                    printable(g.group),
-                    str(g.rows),
-                    repr(g.loss),
-                    "" if g.error_rate is None else repr(g.error_rate),
-                    "worse" if g.worse else "",
-                ]
-                for g in self.groups
-            ],
-            ["group", "rows", "loss", "error rate", ""],
-            "groups",
-        )
-
-    def _column_cells(self, column: ColumnDrift) -> list[str]:
-        """Return the cells of a column's drift."""
-        more = f" … {len(column.new_levels) - _NAMED} more" if len(column.new_levels) > _NAMED else ""
-        levels = ", ".join(map(printable, column.new_levels[:_NAMED])) + more
-        interval = f"{column.low:.3f} to {column.high:.3f}"
-        drifted = "drifted" if column.column in self.drifted else ""
-        return [_name(column.column), f"{column.bits:.3f}", interval, f"{column.chance:.2g}", drifted, levels]
-
-
-def _name(column: object) -> str:
-    """Return the name of a column, or of several, as text; a dash for None."""
-    if column is None:
-        return "—"
-    return ", ".join(map(printable, column)) if isinstance(column, tuple) else printable(column)
+    def _table(self, part: str) -> ResultTable:
+        """Return the table of a part."""
+        _, title, formats = _PARTS[part]
+        heads = {head.format_map(vars(self)): cells for head, cells in formats.items()}
+        records = [each._asdict() for each in getattr(self, part)]
+        if part == "columns":
+            records = [record | {"drifted": record["column"] in self.drifted} for record in records]
+        return ResultTable.of(records, heads, title.format_map(vars(self)), max_rows=_SHOWN)
 
 
 def join_some(items: Sequence[str]) -> str:

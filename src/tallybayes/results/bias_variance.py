@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tallybayes.results.result import FrameData, PlottedResult, ResultTable
 
+_FORMATS = {"candidate": "{candidate}", "bias²": "{bias:.3f}", "variance": "{variance:.3f}", "sum": "{sum:.3f}"}
 
+
+@dataclass(eq=False, repr=False)
 class BiasVariance(PlottedResult):
     """Bias² and variance of regressions by their parameters. Returned by `bias_variance`.
 
@@ -39,14 +43,11 @@ class BiasVariance(PlottedResult):
 
     _plot_function = "evaluation.bias_variance.plot_bias_variance"
 
-    def __init__(
-        self, candidates: list[dict[str, Any]], bias: np.ndarray, variance: np.ndarray, noise: float, n_draws: int
-    ) -> None:
-        self.candidates = candidates
-        self.bias = bias
-        self.variance = variance
-        self.noise = noise
-        self.n_draws = n_draws
+    candidates: list[dict[str, Any]]
+    bias: np.ndarray
+    variance: np.ndarray
+    noise: float
+    n_draws: int
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +69,5 @@ class BiasVariance(PlottedResult):
         return {"candidate": self.names, "bias": self.bias, "variance": self.variance, "sum": total}
 
     def _content(self) -> list[str | ResultTable]:
-        parts = zip(self.names, self.bias, self.variance, strict=True)
-        rows = [(name, f"{bias:.3f}", f"{variance:.3f}", f"{bias + variance:.3f}") for name, bias, variance in parts]
         title = f"bias² and variance of {self.n_draws:,} draws, noise {self.noise:.4g}"
-        return [ResultTable(rows, ("candidate", "bias²", "variance", "sum"), title, "lr", self._best_index())]
+        return [ResultTable.of(self._frame_data(), _FORMATS, title, "lr", best=self._best_index())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ class Evaluation(RowEvaluation):
     """
 
     loss_name = "log-loss"
-    _labels: ClassVar[Mapping[str, str]] = _LABELS
+    _labels = _LABELS
     _frame_columns = ("measure", "class", "value", "low", "high")
 
     def __init__(

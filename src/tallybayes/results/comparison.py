@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, printable
-from tallybayes.results.result import FrameData, Result, ResultTable
+from tallybayes.results.result import Result, ResultTable
 
 # Kass and Raftery (1995): Bayes factors from 3, 20 and 150 on, in bits.
 _SCALE = (
@@ -20,6 +21,17 @@ _SCALE = (
 )
 
 
+_FORMATS = {
+    "model": "{model}",
+    "bits": "{bits:.1f}",
+    "excess": "{excess_loss:.1f}",
+    "per row": "{per_row:.4f}",
+    "probability": "{probability:.3g}",
+    "parameters": "{parameters}",
+}
+
+
+@dataclass(eq=False, repr=False)
 class Comparison(Result):
     """The log evidence of models of the same rows. Returned by `compare`.
 
@@ -57,24 +69,17 @@ class Comparison(Result):
     log-normal against normal: 116.2 bits, very strong; its code for the data is 0.581 bits a row shorter.
     """
 
-    def __init__(
-        self,
-        log_evidence: Mapping[Any, float],
-        n_parameters: Mapping[Any, int],
-        n_rows: float,
-        excluded_columns: Sequence[Any] = (),
-        mixed: Sequence[Any] = (),
-        bounds: Sequence[Any] = (),
-        open_bins: Sequence[Any] = (),
-    ) -> None:
-        self.log_evidence = dict(sorted(log_evidence.items(), key=lambda item: -item[1]))
-        self.n_parameters = {name: n_parameters[name] for name in self.log_evidence}
-        self.n_rows = n_rows
-        self.excluded_columns = list(excluded_columns)
-        self.mixed = list(mixed)
-        self.bounds = list(bounds)
-        self.open_bins = list(open_bins)
-        if not np.isfinite(next(iter(self.log_evidence.values()))):
+    log_evidence: dict[Any, float]
+    n_parameters: dict[Any, int]
+    n_rows: float
+    excluded_columns: Sequence[Any] = ()
+    mixed: Sequence[Any] = ()
+    bounds: Sequence[Any] = ()
+    open_bins: Sequence[Any] = ()
+
+    def __post_init__(self) -> None:
+        self.log_evidence = dict(sorted(self.log_evidence.items(), key=lambda item: -item[1]))
+        if not np.isfinite(self.log_evidence[self.best]):
             raise EstimateError(
                 "every model gives these rows probability 0; expected at least one with a finite log evidence.\n"
                 "    Check class_prior= and prior= for classes or values that they exclude."
@@ -140,37 +145,24 @@ class Comparison(Result):
     def _per_row(self, bits: float) -> float:
         return bits / self.n_rows if self.n_rows else 0.0
 
-    def _excess_loss(self) -> dict[Any, float]:
-        """Return the bits of every model above those of the best one."""
-        bits = self.description_length
-        return {name: value - bits[self.best] for name, value in bits.items()}
-
-    def _frame_data(self) -> FrameData:
-        return {
-            "model": list(self.log_evidence),
-            "bits": list(self.description_length.values()),
-            "excess_loss": list(self._excess_loss().values()),
-            "probability": list(self.probabilities.values()),
-            "parameters": list(self.n_parameters.values()),
-        }
-
-    def _content(self) -> list[str | ResultTable]:
+    def _frame_data(self) -> list[dict[str, Any]]:
         bits = self.description_length
         probabilities = self.probabilities
-        rows = [
-            [
-                printable(name),
-                f"{bits[name]:.1f}",
-                f"{excess:.1f}",
-                f"{self._per_row(excess):.4f}",
-                f"{probabilities[name]:.3g}",
-                str(self.n_parameters[name]),
-            ]
-            for name, excess in self._excess_loss().items()
+        return [
+            {
+                "model": name,
+                "bits": value,
+                "excess_loss": value - bits[self.best],
+                "probability": probabilities[name],
+                "parameters": self.n_parameters[name],
+            }
+            for name, value in bits.items()
         ]
-        title = f"Comparison of {len(bits)} models of {self.n_rows:.12g} rows by evidence, best first"
-        head = ["model", "bits", "excess", "per row", "probability", "parameters"]
-        return [ResultTable(rows, head, title, "lr"), "\n".join(self._notes())]
+
+    def _content(self) -> list[str | ResultTable]:
+        title = f"Comparison of {len(self.log_evidence)} models of {self.n_rows:.12g} rows by evidence, best first"
+        records = [record | {"per_row": self._per_row(record["excess_loss"])} for record in self._frame_data()]
+        return [ResultTable.of(records, _FORMATS, title, "lr"), "\n".join(self._notes())]
 
     def _notes(self) -> list[str]:
         """Return the Bayes factor of the best two models, and notes on columns and models."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import printable
 from tallybayes.results.result import FrameData, Result, ResultTable, columns_of
 
 if TYPE_CHECKING:
@@ -123,18 +122,14 @@ class Dependence(Result):
         title = f"Dependence of {len(self.columns)} columns given {self.target!r}: {len(self.first)} pairs, in bits"
         if not len(self.first):
             return [title]
-        names = [printable(column) for column in self.columns]
-        rows = [
-            [
-                f"{names[self.first[k]]} – {names[self.second[k]]}",
-                f"{self.information[k]:7.4f}",
-                f"{self.low[k]:7.4f} – {self.high[k]:7.4f}",
-                f"{self.evidence[k]:+8.1f}",
-            ]
-            for k in range(min(_MOST_ROWS, len(self.first)))
-        ]
-        head = ["columns", "bits", f"{self.mass:.3g} interval", "evidence"]
-        table = ResultTable(rows, head, title, "lr", max_rows=_SHOWN, n_rows=len(self.first))
+        formats = {
+            "columns": "{first} – {second}",
+            "bits": "{information:7.4f}",
+            f"{self.mass:.3g} interval": "{low:7.4f} – {high:7.4f}",
+            "evidence": "{evidence:+8.1f}",
+        }
+        shown = self.table[:_MOST_ROWS]
+        table = ResultTable.of(shown, formats, title, "lr", max_rows=_SHOWN, n_rows=len(self.first))
         return [table, self._conclusion()]
 
     def _conclusion(self) -> str:

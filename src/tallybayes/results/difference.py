@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ class ColumnDifference(NamedTuple):
     gone_levels: tuple[Any, ...]
 
 
+@dataclass(eq=False, repr=False)
 class Difference(Result):
     """The changes from one model to another. Returned by `difference`; it prints as tables.
 
@@ -56,25 +57,17 @@ class Difference(Result):
     0.1887
     """
 
-    def __init__(
-        self,
-        kind: str,
-        rows: tuple[float, float],
-        classes: Mapping[Any, tuple[float, float]],
-        class_bits: float,
-        columns: Sequence[ColumnDifference],
-        only_before: Sequence[Any],
-        only_after: Sequence[Any],
-        note: str = "",
-    ) -> None:
-        self.kind = kind
-        self.rows = rows
-        self.classes = dict(classes)
-        self.class_bits = class_bits
-        self.columns = sorted(columns, key=lambda each: 1.0 if math.isnan(each.bits) else -each.bits)
-        self.only_before = list(only_before)
-        self.only_after = list(only_after)
-        self.note = note
+    kind: str
+    rows: tuple[float, float]
+    classes: dict[Any, tuple[float, float]]
+    class_bits: float
+    columns: list[ColumnDifference]
+    only_before: list[Any]
+    only_after: list[Any]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        self.columns = sorted(self.columns, key=lambda each: 1.0 if math.isnan(each.bits) else -each.bits)
 
     def _frame_data(self) -> FrameData:
         return columns_of(ColumnDifference, self.columns)

@@ -54,13 +54,17 @@ class FamilySuggestions(Result):
         return {name: each.remark for name, each in self.details.items() if each.dropped_columns}
 
     def _frame_data(self) -> FrameData:
-        records = [
-            (name, repr(candidate.family), candidate.bits, candidate.bits - each.candidates[0].bits, rank == 0)
+        return [
+            {
+                "column": name,
+                "family": repr(candidate.family),
+                "bits": candidate.bits,
+                "excess_loss": candidate.bits - each.candidates[0].bits,
+                "proposed": candidate is each.candidates[0],
+            }
             for name, each in self.details.items()
-            for rank, candidate in enumerate(each.candidates)
+            for candidate in each.candidates
         ]
-        names = ("column", "family", "bits", "excess_loss", "proposed")
-        return {name: [record[k] for record in records] for k, name in enumerate(names)}
 
     def _content(self) -> list[str | ResultTable]:
         title = f"Suggestion for {len(self.details)} columns, by evidence given the target"

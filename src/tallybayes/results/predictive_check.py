@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from tallybayes.evaluation.checks.replicated_data import ReplicatedFactor
     from tallybayes.plotting.plot import Plot
-    from tallybayes.typing import Name, RandomState
+    from tallybayes.typing import Name
 
 ALL_ROWS = "all rows"  # the group of rows that are not compared by class
 _SHOWN = 10  # rows in text
@@ -41,6 +42,16 @@ class Check(NamedTuple):
     gap: float
 
 
+_FORMATS = {
+    "statistic": "{column} in {label}: {statistic}",
+    "observed": "{observed:10.4g}",
+    "95 % of the draws": "{low:10.4g} – {high:10.4g}",
+    "p": "{p:5.3f}",
+    "gap": "{gap:+8.1f}",
+}
+
+
+@dataclass(eq=False, repr=False)
 class PredictiveCheck(Result):
     """Statistics of the data by class compared with data sets drawn from the model. Returned by `predictive_check`.
 
@@ -52,6 +63,10 @@ class PredictiveCheck(Result):
         The number of data sets drawn.
     n_rows : dict
         The number of compared rows of every class.
+    parts : list of ReplicatedFactor
+        The compared cells by factor, which can be drawn anew.
+    seed : int
+        The seed of `replicates`.
 
     Examples
     --------
@@ -66,14 +81,14 @@ class PredictiveCheck(Result):
     {1}
     """
 
-    def __init__(
-        self, table: list[Check], n_draws: int, n_rows: dict[Any, int], parts: list[ReplicatedFactor], seed: RandomState
-    ) -> None:
-        self.table = sorted(table, key=lambda row: -abs(row.gap))
-        self.n_draws = n_draws
-        self.n_rows = n_rows
-        self._parts = parts
-        self._seed = seed
+    table: list[Check]
+    n_draws: int
+    n_rows: dict[Any, int]
+    parts: list[ReplicatedFactor]
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.table = sorted(self.table, key=lambda row: -abs(row.gap))
 
     @property
     def failed_checks(self) -> list[Check]:
@@ -101,7 +116,7 @@ class PredictiveCheck(Result):
         from tallybayes.plotting.evaluation.predictive_check import plot_predictive_check
 
         if column is None:
-            column = self.table[0].column if self.table else self._parts[0].names[0]
+            column = self.table[0].column if self.table else self.parts[0].names[0]
         return plot_predictive_check(self, column, ax)
 
     def replicates(self, column: Name, n_draws: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[Any, ...]]:
@@ -122,13 +137,13 @@ class PredictiveCheck(Result):
         levels : tuple
             The levels of the codes; () for numbers.
         """
-        for part in self._parts:
+        for part in self.parts:
             if column in part.names:
                 k = part.names.index(column)
-                rng = np.random.default_rng(self._seed)
+                rng = np.random.default_rng(self.seed)
                 drawn = np.stack([part.values(part.draw(rng), k) for _ in range(n_draws)])
                 return part.values(part.cells, k), drawn, part.labels[part.codes], part.levels_of(k)
-        raise DataError.unknown_column([column], [name for part in self._parts for name in part.names])
+        raise DataError.unknown_column([column], [name for part in self.parts for name in part.names])
 
     def _frame_data(self) -> FrameData:
         columns = columns_of(Check, self.table)
@@ -140,18 +155,7 @@ class PredictiveCheck(Result):
         title = f"PredictiveCheck: {len(self.table)} statistics of {self.n_draws} draws ({compared})"
         if not self.table:
             return [title]
-        rows = [
-            [
-                printable(f"{row.column} in {row.label}: {row.statistic}"),
-                f"{row.observed:10.4g}",
-                f"{row.low:10.4g} – {row.high:10.4g}",
-                f"{row.p:5.3f}",
-                f"{row.gap:+8.1f}",
-            ]
-            for row in self.table
-        ]
-        head = ["statistic", "observed", "95 % of the draws", "p", "gap"]
-        return [ResultTable(rows, head, title, "lr", max_rows=_SHOWN), self._conclusion()]
+        return [ResultTable.of(self.table, _FORMATS, title, "lr", max_rows=_SHOWN), self._conclusion()]
 
     def _conclusion(self) -> str:
         """Return the columns with failed checks as text."""

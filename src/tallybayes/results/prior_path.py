@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tallybayes.errors import EstimateError
-from tallybayes.results.result import FrameData, PlottedResult, ResultTable
+from tallybayes.results.classification_evaluation import Evaluation
 from tallybayes.results.evaluation import REFITTED, RowEvaluation
+from tallybayes.results.result import FrameData, PlottedResult, ResultTable
 
 
+@dataclass(eq=False, repr=False)
 class PriorPath(PlottedResult):
     """Log evidence, log loss and accuracy of a model under priors of several strengths. Returned by `prior_path`.
 
@@ -34,10 +38,9 @@ class PriorPath(PlottedResult):
 
     _plot_function = "evaluation.prior_path.plot_prior_path"
 
-    def __init__(self, strengths: np.ndarray, log2_evidence: np.ndarray, results: list[RowEvaluation]) -> None:
-        self.strengths = strengths
-        self.log2_evidence = log2_evidence
-        self.results = results
+    strengths: np.ndarray
+    log2_evidence: np.ndarray
+    results: list[RowEvaluation]
 
     @property
     def has_evidence(self) -> bool:
@@ -61,28 +64,32 @@ class PriorPath(PlottedResult):
     @property
     def has_accuracy(self) -> bool:
         """Whether the model predicts classes."""
-        return hasattr(self.results[0], "accuracy")
+        return bool(self._accuracies())
 
     def _frame_data(self) -> FrameData:
         evidence = {"log2_evidence": self.log2_evidence} if self.has_evidence else {}
-        loss = {self.results[0].loss_name.replace("-", "_").replace(" ", "_"): [r.loss.value for r in self.results]}
-        accuracy = {"accuracy": [r.accuracy.value for r in self.results]} if self.has_accuracy else {}  # type: ignore[attr-defined]
+        loss = {self.results[0].loss_column: [result.loss.value for result in self.results]}
+        accuracy = {"accuracy": [each.accuracy.value for each in self._accuracies()]} if self.has_accuracy else {}
         return {"strength": self.strengths, **evidence, **loss, **accuracy}
 
     def _content(self) -> list[str | ResultTable]:
-        losses = np.array([result.loss.value for result in self.results])
         columns = {"strength": [f"{strength:.4g}" for strength in self.strengths]}
         if self.has_evidence:
-            best = np.nanmax(self.log2_evidence)
-            columns["log₂ evidence"] = [f"{bits:.1f}{' *' if bits == best else '  '}" for bits in self.log2_evidence]
+            best = self.by_evidence
+            bits = zip(self.strengths, self.log2_evidence, strict=True)
+            columns["log₂ evidence"] = [f"{value:.1f}{' *' if strength == best else '  '}" for strength, value in bits]
+        best = self.by_log_loss
+        losses = zip(self.strengths, self.results, strict=True)
         columns[self.results[0].loss_name] = [
-            f"{result.loss!r}{' *' if value == losses.min() else ''}"
-            for result, value in zip(self.results, losses, strict=True)
+            f"{result.loss!r}{' *' if strength == best else ''}" for strength, result in losses
         ]
         if self.has_accuracy:
-            columns["accuracy"] = [repr(result.accuracy) for result in self.results]  # type: ignore[attr-defined]
+            columns["accuracy"] = [repr(result.accuracy) for result in self._accuracies()]
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
         align = "rrll" if self.has_evidence else "rll"
-        title = "The model's own prior, times a strength; * is best"
         notes = [REFITTED] if any(result.refitted for result in self.results) else []
-        return [ResultTable(rows, list(columns), title, align), *notes]
+        return [ResultTable(rows, list(columns), "The model's own prior, times a strength; * is best", align), *notes]
+
+    def _accuracies(self) -> list[Evaluation]:
+        """Return the results that have an accuracy."""
+        return [result for result in self.results if isinstance(result, Evaluation)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +56,7 @@ class RegressionEvaluation(RowEvaluation):
     """
 
     loss_name = "mean squared error"
-    _labels: ClassVar[Mapping[str, str]] = _LABELS
+    _labels = _LABELS
     _rows: np.ndarray
 
     def __init__(
@@ -133,8 +132,10 @@ class RegressionEvaluation(RowEvaluation):
 
         Empty without predictive distributions.
         """
-        coverage = {}
-        for mass in _COVERED if self.predictive is not None else ():
+        coverage: dict[float, MetricEstimate] = {}
+        if self.predictive is None:
+            return coverage
+        for mass in _COVERED:
             low, high = self.predictive.interval(mass)
             inside = self._known((self.target >= low) & (self.target <= high))
             coverage[mass] = proportion(inside, self._size, self.mass)

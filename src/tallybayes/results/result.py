@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, repeat
+from string import Formatter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from tallybayes._utils.html import html_parts
 from tallybayes._utils.text_table import text_table
+from tallybayes.errors import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +21,25 @@ if TYPE_CHECKING:
     from tallybayes.plotting.plot import Plot
 
 FrameData = Mapping[str, Sequence[object] | np.ndarray] | Sequence[Mapping[str, object]]
+
+
+class _CellFormatter(Formatter):
+    """Formats the cells of tables, see `ResultTable.of`."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        """Return the text of a cell."""
+        if value is None or value != value:  # NaN
+            return "—"
+        if isinstance(value, bool) and format_spec:
+            return format_spec if value else ""
+        if type(value) is tuple:
+            shown = ", ".join(map(printable, value[: int(format_spec or len(value))]))
+            n_more = len(value) - int(format_spec or len(value))
+            return f"{shown} … {n_more} more" if n_more > 0 else shown
+        return format(value, format_spec) if format_spec else printable(value)
+
+
+_CELLS = _CellFormatter()
 
 
 class ResultTable(NamedTuple):
@@ -58,6 +79,40 @@ class ResultTable(NamedTuple):
     best: int | None = None
     max_rows: int | None = None
     n_rows: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: FrameData | Sequence[NamedTuple],
+        formats: Mapping[str, str],
+        title: str = "",
+        align: str = "l",
+        **options: int | None,
+    ) -> ResultTable:
+        """Return the table of some data: for every column name, the format of its cells, such as ``"{bits:.3f}"``.
+
+        Parameters
+        ----------
+        data : mapping from names to columns, or sequence of mappings or named tuples
+            The fields of the formats.
+        formats : mapping from column name to format
+            As for `str.format`, with additions: names and labels are made printable, None and NaN are a dash, a tuple is
+            joined by commas (at most its format specification of items), and True is its format specification.
+        title, align, **options
+            As for the class.
+
+        Examples
+        --------
+        >>> ResultTable.of({"sky": ["sun"], "bits": [0.25]}, {"sky": "{sky}", "bits": "{bits:.3f}"}).rows
+        [['sun', '0.250']]
+        """
+        if isinstance(data, Mapping):
+            rows_of_columns = zip(*data.values(), strict=True)
+            records: list[Mapping[str, object]] = [dict(zip(data, row, strict=True)) for row in rows_of_columns]
+        else:
+            records = [record if isinstance(record, Mapping) else record._asdict() for record in data]
+        rows = [[_CELLS.vformat(cell, (), record) for cell in formats.values()] for record in records]
+        return cls(rows, list(formats), title, align, **options)
 
     def lines(self) -> list[str]:
         """Return the title and the table as lines of text."""

@@ -129,22 +129,19 @@ class StateSelection(PlottedResult):
         states = "1 state" if self.n_states == 1 else f"{self.n_states} states"
         better = "higher" if CRITERIA[self.by][1] else "lower"
         title = f"{states}, by {self.criterion} ({better} is better)"
-        others = [name for name in _HEADS if name != self.by]
-        rows = [
-            [str(each.n_states), *self._score_cells(k), *(_number(getattr(each, name)) for name in others)]
-            for k, each in enumerate(self._candidates)
-        ]
-        scores = ["bits per step", "excess loss"] if self.by == "held_out" else [_HEADS[self.by]]
-        head = ["states", *scores, *(_HEADS[name] for name in others)]
-        return [ResultTable(rows, head, title, "r", self._best), *(f"  {note}" for note in self._notes())]
-
-    def _score_cells(self, k: int) -> list[str]:
-        """Return the cells of the criterion of a candidate; on held-out data also its excess loss."""
-        if self.by != "held_out":
-            return [_number(self.scores[k].value)]
-        known = len(self._candidates[k].losses) > 0
-        excess = repr(self.excess_loss(self.candidates[k])) if known and k != self._best else ""
-        return [repr(self.scores[k]) if known else "—", excess]
+        columns = sorted(_HEADS, key=lambda name: name != self.by)  # the criterion first
+        formats = {"states": "{n_states}"}
+        if self.by == "held_out":
+            formats |= {"bits per step": "{score}", "excess loss": "{excess}"}
+        formats |= {_HEADS[name]: f"{{{name}:.2f}}" for name in columns}
+        records = []
+        for each, score in zip(self._candidates, self.scores, strict=True):
+            known = len(each.losses) > 0
+            is_compared = known and each.n_states != self.n_states
+            excess = self.excess_loss(each.n_states) if is_compared else ""
+            records.append(each._asdict() | {"score": score if known else None, "excess": excess})
+        table = ResultTable.of(records, formats, title, "r", best=self._best)
+        return [table, *(f"  {note}" for note in self._notes())]
 
     def _notes(self) -> list[str]:
         """Return notes: what was held out, and fits that did not converge or failed."""
@@ -163,7 +160,3 @@ def _score(candidate: StateCandidate, by: str) -> MetricEstimate:
         return average(candidate.losses, candidate.steps, _MASS) if len(candidate.losses) else UNDEFINED
     value = float(getattr(candidate, by))
     return MetricEstimate(value, value, value)
-
-
-def _number(value: float) -> str:
-    return "—" if np.isnan(value) else f"{value:.2f}"

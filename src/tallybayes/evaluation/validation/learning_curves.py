@@ -16,7 +16,7 @@ from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
 from tallybayes.models.inputs.features import check_target, is_name, only_column
 from tallybayes.results.classification_metrics import ScoredRows
-from tallybayes.results.learning_curves import MEASURES, LearningCurves
+from tallybayes.results.model_curves import LearningCurves
 from tallybayes.typing import EstimatorLike, Labels, RandomState, Rows
 
 _LEAST = 1e-15  # smaller probabilities are raised to this: the log loss stays finite
@@ -82,7 +82,7 @@ def learning_curves(
     rng = np.random.default_rng(random_state)
     folds = [random_folds(codes, _FOLDS, rng) for _ in range(-(-n_repeats // _FOLDS))]
     n_train = _check_sizes(sizes, len(codes) - int(max(np.bincount(fold).max() for fold in folds)), len(classes))
-    values = np.empty((len(MEASURES), len(named), len(n_train), n_repeats))
+    values = np.empty((len(LearningCurves.LABELS), len(named), len(n_train), n_repeats))
     held_out = [folds[split // _FOLDS] == split % _FOLDS for split in range(n_repeats)]
     orders = [rng.permutation(np.flatnonzero(~out)) for out in held_out]
     refitted = dict.fromkeys(named, False)
@@ -101,7 +101,10 @@ def learning_curves(
             loss = -scores.true_class_log_proba.mean()
             values[:, m, k, split] = error, loss, scores.reliability.calibration_gap, prefix.seconds
     penalties = [penalty_of(model) for model in named.values()]
-    return LearningCurves(list(named), n_train, *values, penalties=penalties, refitted=list(refitted.values()))
+    error, log_loss, calibration_error, seconds = values
+    return LearningCurves(
+        list(named), n_train, error, log_loss, calibration_error, seconds, penalties, list(refitted.values())
+    )
 
 
 def penalty_of(model: EstimatorLike) -> str:

@@ -24,7 +24,7 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_discrete
-from tallybayes.results.prequential import Prequential
+from tallybayes.results.model_curves import Prequential
 from tallybayes.typing import EstimatorLike, Labels, Rows
 
 _LEAST = 1e-15  # smaller probabilities are raised to this: the log loss stays finite

@@ -20,12 +20,11 @@ from tallybayes.plotting.style import (
     panels,
     words,
 )
-from tallybayes.results.learning_curves import MEASURES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.results.learning_curves import LearningCurves
+    from tallybayes.results.model_curves import LearningCurves
 
 
 def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: PlotAxes = None) -> Plot:
@@ -51,7 +50,7 @@ def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: Plo
         panel.minorticks_off()
         panel.set_xlabel("training rows")
         crossings = _mark_crossings(panel, curves, metric) if len(curves.names) > 1 else []
-        panel.set_title(MEASURES[metric], fontsize=11, pad=6 + 11 * len(crossings))
+        panel.set_title(curves.LABELS[metric], fontsize=11, pad=6 + 11 * len(crossings))
         panel.annotate(
             "\n".join(crossings),
             (0.5, 1.0),

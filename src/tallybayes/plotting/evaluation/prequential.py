@@ -18,10 +18,9 @@ from tallybayes.plotting.style import (
     panels,
     words,
 )
-from tallybayes.results.prequential import MEASURES
 
 if TYPE_CHECKING:
-    from tallybayes.results.prequential import Prequential
+    from tallybayes.results.model_curves import Prequential
 
 _MOST_COLUMNS = 30
 
@@ -44,7 +43,7 @@ def plot_prequential(result: Prequential, metrics: Sequence[str], ax: PlotAxes =
         panel.set_ylim(0, min(top, np.nanmax(values, initial=1e-9) * 1.05) or 1.0)
         panel.set_xlim(0, ends[-1])
         panel.set_xlabel("rows")
-        panel.set_title(MEASURES[metric], fontsize=11)
+        panel.set_title(result.LABELS[metric], fontsize=11)
         hide_top_right_spines(panel)
     legend_beside(axes[-1])
     if ax is None:

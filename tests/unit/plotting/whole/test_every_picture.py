@@ -29,6 +29,7 @@ CLASSIFIERS = {
     "Mixture": None,
 }
 BASES = {
+    "ModelCurves",
     "ParameterDistribution",
     "ClassConditionalModel",
     "Classifier",
