@@ -96,7 +96,7 @@ class ResultTable(NamedTuple):
         data : mapping from names to columns, or sequence of mappings or named tuples
             The fields of the formats.
         formats : mapping from column name to format
-            As for `str.format`, with additions: names and labels are made printable, None and NaN are a dash, a tuple is
+            As for `str.format`, with additions: names and labels are made printable, None and NaN a dash, a tuple is
             joined by commas (at most its format specification of items), and True is its format specification.
         title, align, **options
             As for the class.

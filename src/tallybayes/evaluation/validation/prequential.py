@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,18 +14,20 @@ from sklearn.base import clone
 
 from tallybayes._utils.progress import progress_of
 from tallybayes.data.array_input import as_array
-from tallybayes.data.encoding import is_missing
+from tallybayes.data.encoding import missing_mask
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.evaluation.comparison.model_difference import difference
 from tallybayes.evaluation.named_columns import names_in, without_columns
 from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.models.estimator import Estimator
+from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_discrete
 from tallybayes.results.model_curves import Prequential
-from tallybayes.typing import EstimatorLike, Labels, Rows
+from tallybayes.typing import EstimatorLike, Labels, Name, Rows
 
 _LEAST = 1e-15  # smaller probabilities are raised to this: the log loss stays finite
 
@@ -34,9 +36,9 @@ class _Batch(NamedTuple):
     """A batch of rows with labels; the target and the time are arrays or names of columns of X."""
 
     X: Table
-    target: Any
+    target: Name | np.ndarray
     labels: np.ndarray
-    time: Any
+    time: Name | np.ndarray | None
 
     def features(self) -> Table:
         """Return the columns without the target and the time."""
@@ -44,7 +46,7 @@ class _Batch(NamedTuple):
 
     def without_time(self) -> Table:
         """Return the columns without the time."""
-        return self.X.without(self.time) if isinstance(self.time, str) else self.X
+        return without_columns(self.X, names_in([self.time]))
 
 
 class _BatchMetrics(NamedTuple):
@@ -54,7 +56,7 @@ class _BatchMetrics(NamedTuple):
     log_loss: float
     unknown: int
     seconds: float
-    drift: dict[Any, float]
+    drift: dict[Name, float]
 
 
 def prequential(
@@ -108,105 +110,152 @@ def prequential(
     >>> bool(result.mean("error") < 0.2)
     True
     """
-    named: dict[Any, Any] = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
+    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:
         raise DataError("models is empty; expected at least one model.")
-    copies = {str(name): _copy(model, name) for name, model in named.items()}
+    streamed = {str(name): _streamed(model, name) for name, model in named.items()}
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise DataError.wrong_type("batch_size", repr(batch_size), "a whole number of at least 1")
     n_rows: list[int] = []
     metrics: list[list[_BatchMetrics]] = []
     for batch in _batches(stream, target, time, batch_size):
-        if not is_name(batch.target) and any(map(_is_network, copies.values())):
-            raise LabelError("target is an array; expected the name of a node's column, which a network predicts.")
-        metrics.append([_test_then_train(model, batch, classes, drift) for model in copies.values()])
+        metrics.append([model.test_then_train(batch, classes, drift) for model in streamed.values()])
         n_rows.append(len(batch.labels))
     if not metrics:
         raise DataError("the stream has no rows; expected at least 1.")
     error, log_loss, unknown, seconds = (
         np.array([[model[field] for model in batch] for batch in metrics]).T for field in range(4)
     )
-    columns: list[Any] = []
+    columns: list[Name] = []
     bits = None
     if drift:
         columns = list(dict.fromkeys(column for batch in metrics for model in batch for column in model.drift))
         bits = np.array([[[one.drift.get(c, np.nan) for c in columns] for one in batch] for batch in metrics])
         bits = bits.transpose(1, 0, 2)
-    return Prequential(list(copies), np.array(n_rows), error, log_loss, unknown, seconds, columns, bits)
+    return Prequential(list(streamed), np.array(n_rows), error, log_loss, unknown, seconds, columns, bits)
 
 
 # ---- Models ---------------------------------------------------------------------------------------------------------
 
 
-def _copy(model: Any, name: object) -> Any:
+def _streamed(model: EstimatorLike, name: object) -> _StreamedModel:
     """Return a copy of a model to continue from; raise DataError if it cannot be fitted in batches."""
-    for method in ("partial_fit", "predict_proba"):
-        if isinstance(model, type) or not hasattr(model, method):
-            hint = "Pass an instance." if isinstance(model, type) else ""
-            raise DataError.wrong_type(
-                f"model {printable(name)!r}", repr(model)[:60], "a classifier with partial_fit and predict_proba", hint
-            )
-    if hasattr(getattr(model, "model", model), "predict_transition_proba"):
+    title = f"model {printable(name)!r}"
+    if isinstance(model, type) or not (hasattr(model, "partial_fit") and hasattr(model, "predict_proba")):
+        expected = "a classifier with partial_fit and predict_proba"
         raise DataError.wrong_type(
-            f"model {printable(name)!r}", type(model).__name__, "a model of rows", "Use tb.evaluate for sequences."
+            title, repr(model)[:60], expected, "Pass an instance." if isinstance(model, type) else ""
         )
-    return copy.deepcopy(model) if _is_fitted(model) else clone(model)
+    inner = getattr(model, "model", model)  # of a window or a decayed model
+    if isinstance(inner, HiddenMarkovModel):
+        raise DataError.wrong_type(title, type(model).__name__, "a model of rows", "Use tb.evaluate for sequences.")
+    if isinstance(inner, BayesianNetwork):
+        return _StreamedNetwork(model)
+    return _StreamedModel(model) if isinstance(inner, Estimator) else _StreamedSklearn(model)
 
 
-def _is_network(model: Any) -> bool:
-    """Return whether a model is a network, or a stream of one: its target is one of the columns."""
-    return isinstance(getattr(model, "model", model), BayesianNetwork)
+class _StreamedModel:
+    """A classifier of this package, or a stream of one: it is predicted and fitted batch by batch."""
+
+    def __init__(self, model: EstimatorLike) -> None:
+        self.model: Any = model
+        self.model = copy.deepcopy(model) if self.is_fitted else clone(model)
+
+    @property
+    def current(self) -> Any:
+        """The model that makes the predictions: of a stream, that of its current rows."""
+        return getattr(self.model, "model_", self.model)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model has counted rows."""
+        return len(getattr(self.model, "classes_", ())) > 0
+
+    def classes(self, batch: _Batch) -> np.ndarray:
+        """Return the classes that the model has."""
+        return np.asarray(self.model.classes_)
+
+    def predict_proba(self, batch: _Batch) -> np.ndarray:
+        """Return the class probabilities of a batch."""
+        return np.asarray(self.model.predict_proba(batch.features()))
+
+    def arguments(self, batch: _Batch) -> tuple[Rows, dict[str, Any]]:
+        """Return the rows and the labels of a batch for ``partial_fit``."""
+        return batch.without_time(), {"y": batch.target}
+
+    def options(self, batch: _Batch, classes: Iterable[Hashable] | None) -> dict[str, Any]:
+        """Return the times of a batch and the classes, if ``partial_fit`` accepts them."""
+        accepted = inspect.signature(self.model.partial_fit).parameters
+        options: dict[str, Any] = {"time": batch.time, "classes": None if self.is_fitted else classes}
+        return {name: value for name, value in options.items() if value is not None and name in accepted}
+
+    def test_then_train(self, batch: _Batch, classes: Iterable[Hashable] | None, drift: bool) -> _BatchMetrics:
+        """Predict a batch, fit it, and return the metrics."""
+        n = len(batch.labels)
+        start = perf_counter()
+        error = loss = np.nan
+        unknown = 0
+        rows, labels = self.arguments(batch)
+        if self.is_fitted:
+            code_of = {label: k for k, label in enumerate(self.classes(batch).tolist())}
+            proba = self.predict_proba(batch)
+            codes = np.array([code_of.get(label, -1) for label in batch.labels.tolist()])
+            unknown = int((codes < 0).sum())
+            unseen = 1 / (getattr(self.model, "n_rows_", n) + len(code_of) + 1)
+            truth = np.where(codes < 0, unseen, proba[np.arange(n), codes])
+            error = float(np.mean(proba.argmax(axis=1) != codes))
+            loss = float(-np.log(np.maximum(truth, _LEAST)).mean())
+        bits = self.drift(rows, labels) if drift and self.is_fitted else {}
+        options = self.options(batch, classes)
+        self.model.partial_fit(batch.X if "time" in options else rows, **labels, **options)
+        return _BatchMetrics(error, loss, unknown, perf_counter() - start, bits)
+
+    def drift(self, rows: Rows, labels: dict[str, Any]) -> dict[Name, float]:
+        """Return the divergence of the columns of rows from the counted rows in bits; empty if it is not defined."""
+        if not hasattr(self.current, "without_rows"):
+            return {}
+        of_batch = self.current.without_rows().partial_fit(rows, **labels)
+        return {column.column: column.bits for column in difference(self.current, of_batch).columns}
 
 
-def _is_of_package(model: object) -> bool:
-    return type(model).__module__.startswith("tallybayes.")
+class _StreamedNetwork(_StreamedModel):
+    """A Bayesian network, or a stream of one: its target is one of the columns."""
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the network has counted rows."""
+        return hasattr(self.current, "tally_")
+
+    def classes(self, batch: _Batch) -> np.ndarray:
+        """Return the levels of the target."""
+        name: Any = batch.target
+        require_discrete(self.current, [name])
+        return np.asarray(self.current.levels_[name])
+
+    def predict_proba(self, batch: _Batch) -> np.ndarray:
+        """Return the probabilities of the levels of the target, given all other nodes."""
+        return np.asarray(self.model.predict_proba(batch.features(), columns=batch.target))
+
+    def arguments(self, batch: _Batch) -> tuple[Rows, dict[str, Any]]:
+        """Return the rows of a batch for ``partial_fit``."""
+        if not is_name(batch.target):
+            raise LabelError("target is an array; expected the name of a node's column, which a network predicts.")
+        return batch.without_time(), {}
 
 
-def _is_fitted(model: Any) -> bool:
-    """Return whether a model has counted rows."""
-    if _is_network(model):
-        return hasattr(getattr(model, "model_", model), "tally_")
-    return hasattr(model, "classes_") and len(model.classes_) > 0
+class _StreamedSklearn(_StreamedModel):
+    """An estimator of another library: its features are an array of numbers."""
+
+    def predict_proba(self, batch: _Batch) -> np.ndarray:
+        """Return the class probabilities of a batch."""
+        return np.asarray(self.model.predict_proba(_as_matrix(batch.features())))
+
+    def arguments(self, batch: _Batch) -> tuple[Rows, dict[str, Any]]:
+        """Return the features and the labels of a batch for ``partial_fit``."""
+        return _as_matrix(batch.features()), {"y": batch.labels}
 
 
-def _classes(model: Any, batch: _Batch) -> list[Any]:
-    """Return the classes that a model has."""
-    if not _is_network(model):
-        return list(np.asarray(model.classes_).tolist())
-    network = getattr(model, "model_", model)
-    require_discrete(network, [batch.target])
-    return list(network.levels_[batch.target])
-
-
-def _predict_proba(model: Any, batch: _Batch) -> np.ndarray:
-    """Return the class probabilities of a batch before it is fitted."""
-    features = batch.features()
-    if _is_network(model):
-        return np.asarray(model.predict_proba(features, columns=batch.target))
-    return np.asarray(model.predict_proba(features if _is_of_package(model) else _as_matrix(features)))
-
-
-def _test_then_train(model: Any, batch: _Batch, classes: Iterable[Hashable] | None, drift: bool) -> _BatchMetrics:
-    """Predict a batch, fit it, and return the metrics."""
-    n = len(batch.labels)
-    start = time.perf_counter()
-    error = loss = np.nan
-    unknown = 0
-    if _is_fitted(model):
-        code_of = {label: k for k, label in enumerate(_classes(model, batch))}
-        proba = _predict_proba(model, batch)
-        codes = np.array([code_of.get(label, -1) for label in batch.labels.tolist()])
-        unknown = int((codes < 0).sum())
-        unseen = 1 / (getattr(model, "n_rows_", n) + len(code_of) + 1)
-        truth = np.where(codes < 0, unseen, proba[np.arange(n), codes])
-        error = float(np.mean(proba.argmax(axis=1) != codes))
-        loss = float(-np.log(np.maximum(truth, _LEAST)).mean())
-    bits = _drift(getattr(model, "model_", model), batch) if drift else {}
-    _partial_fit(model, batch, classes)
-    return _BatchMetrics(error, loss, unknown, time.perf_counter() - start, bits)
-
-
-def _as_matrix(table: Table) -> Any:
+def _as_matrix(table: Table) -> np.ndarray | csr_array:
     """Return columns as one array of numbers, for estimators of scikit-learn."""
     if table.matrix is not None:
         return table.matrix
@@ -217,35 +266,10 @@ def _as_matrix(table: Table) -> Any:
     return np.column_stack(columns)
 
 
-def _partial_fit(model: Any, batch: _Batch, classes: Iterable[Hashable] | None) -> None:
-    """Fit a batch, with the times and the classes if the model accepts them."""
-    accepted = inspect.signature(model.partial_fit).parameters
-    options = {"time": batch.time} if batch.time is not None and "time" in accepted else {}
-    if classes is not None and "classes" in accepted and not _is_fitted(model):
-        options["classes"] = classes
-    if not _is_of_package(model):
-        model.partial_fit(_as_matrix(batch.features()), batch.labels, **options)
-    else:
-        model.partial_fit(batch.X if options else batch.without_time(), **_target_argument(model, batch), **options)
-
-
-def _target_argument(model: Any, batch: _Batch) -> dict[str, Any]:
-    """Return the argument y of ``partial_fit``; a network has none."""
-    return {} if _is_network(model) else {"y": batch.target}
-
-
-def _drift(model: Any, batch: _Batch) -> dict[Any, float]:
-    """Return the divergence of the columns of a batch from the counted rows in bits; empty if it is not defined."""
-    if not _is_fitted(model) or not hasattr(model, "without_rows"):
-        return {}
-    of_batch = model.without_rows().partial_fit(batch.without_time(), **_target_argument(model, batch))
-    return {column.column: column.bits for column in difference(model, of_batch).columns}
-
-
 # ---- The stream -----------------------------------------------------------------------------------------------------
 
 
-def _batches(stream: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]:
+def _batches(stream: Rows, target: Labels | None, when: Labels | None, size: int) -> Iterator[_Batch]:
     """Yield the batches of a stream."""
     is_iterable = _is_iterable_of_batches(stream)
     source = None if is_iterable and not isinstance(stream, Iterator) else open_source(stream)
@@ -253,25 +277,24 @@ def _batches(stream: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]
         for part in progress_of(source.read_ahead(None), "prequential", len, source.n_rows):
             yield from _split(open_table(part), target, when, size)
     elif is_iterable:
-        for part in stream:
+        parts: Any = stream
+        for part in parts:
             X, y = part if isinstance(part, tuple) else (part, target)
-            yield from _split(X, y, when, max(1, open_features(X).n_rows))
+            yield from _split(X, y, when, None)
     else:
         yield from _split(stream, target, when, size)
 
 
-def _is_iterable_of_batches(stream: Any) -> bool:
+def _is_iterable_of_batches(stream: Rows) -> bool:
     """Return whether a stream is an iterable of tables or of pairs, and not a table."""
-    if isinstance(stream, Iterator):
-        return True
     if isinstance(stream, list | tuple) and stream:
         first = stream[0]
         return (isinstance(first, tuple) and len(first) == 2 and not np.isscalar(first[0])) or hasattr(first, "columns")
-    return isinstance(stream, Iterable) and not hasattr(stream, "__len__")
+    return isinstance(stream, Iterator) or (isinstance(stream, Iterable) and not hasattr(stream, "__len__"))
 
 
-def _split(X: Rows, target: Any, when: Any, size: int) -> Iterator[_Batch]:
-    """Split rows in memory into batches of at most `size` rows."""
+def _split(X: Rows, target: Labels | None, when: Labels | None, size: int | None) -> Iterator[_Batch]:
+    """Split rows in memory into batches of at most `size` rows, or return all of them as one."""
     if target is None:
         raise LabelError("target is missing; expected the name of a column or the labels.")
     table = open_features(X)
@@ -279,9 +302,11 @@ def _split(X: Rows, target: Any, when: Any, size: int) -> Iterator[_Batch]:
     labels = np.asarray(as_array(column) if not hasattr(column, "to_pylist") else column.to_pylist())
     if len(labels) != table.n_rows:
         raise DataError.lengths_differ({"X": table.n_rows, "target": len(labels)})
-    if any(is_missing(label) for label in labels.tolist()):
+    if missing_mask(labels).any():
         raise LabelError("a row of the stream has no label; expected one for every row.\n    Leave such rows out.")
-    for start in range(0, table.n_rows, size):
-        part = slice(start, start + size)
-        moment = when if when is None or isinstance(when, str) else as_array(when)[part]
-        yield _Batch(table.rows(part), target if is_name(target) else labels[part], labels[part], moment)
+    times: Any = when if when is None or is_name(when) else as_array(when)
+    for start in range(0, table.n_rows, size or max(1, table.n_rows)):
+        part = slice(start, start + (size or table.n_rows))
+        own_target = target if is_name(target) else labels[part]
+        own_times = times if when is None or is_name(when) else times[part]
+        yield _Batch(table.rows(part), own_target, labels[part], own_times)
