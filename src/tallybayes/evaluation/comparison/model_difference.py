@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from tallybayes.models.base import Model
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.inspection.parameter_table import ParameterTable
+from tallybayes.models.one_dependence.one_dependence_classifier import OneDependenceClassifier
 from tallybayes.results.difference import ColumnDifference, Difference
 from tallybayes.statistics.counts import Counts
 from tallybayes.typing import Name
@@ -82,18 +83,16 @@ def difference(before: Estimator, after: Estimator) -> Difference:
         old_model, new_model, note = _common_member(before, after)
     new_model = _with_levels_like(old_model, new_model)
     old_columns = _columns(old_model)
+    new_columns = _columns(new_model)
+    pairs: dict[tuple[int, int], _FactorPair] = {}
     columns: list[ColumnDifference] = []
-    only_after: list[Any] = []
-    pairs: dict[int, _FactorPair] = {}  # by the new factor
-    for name, (factor, position) in _columns(new_model).items():
-        old_factor, old_position = old_columns.get(name, (None, None))
-        if old_factor is None or old_factor.family != factor.family or old_factor.given != factor.given:
-            only_after.append(name)
-            continue
-        pair = pairs.get(id(factor))
-        if pair is None or pair.old is not old_factor:
-            pair = pairs[id(factor)] = _FactorPair(old_model, old_factor, new_model, factor)
-        columns.append(_column_difference(name, pair, old_position, position))
+    for name, (new, position) in new_columns.items():
+        old, old_position = old_columns.get(name, (None, None))
+        if old is not None and old.family == new.family and old.given == new.given:
+            key = (id(old), id(new))
+            if key not in pairs:
+                pairs[key] = _FactorPair(old_model, old, new_model, new)
+            columns.append(_column_difference(name, pairs[key], old_position, position))
     compared = {each.column for each in columns}
     classes, class_bits = _class_difference(old_model, new_model)
     return Difference(
@@ -103,7 +102,7 @@ def difference(before: Estimator, after: Estimator) -> Difference:
         class_bits,
         columns,
         [name for name in old_columns if name not in compared],
-        only_after,
+        [name for name in new_columns if name not in compared],
         note,
     )
 
@@ -139,16 +138,18 @@ def _common_member(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, 
     )
 
 
+def _factors(model: Model) -> list[LabeledFactor]:
+    """Return the labeled factors of a model, p(class) first; those of one-dependence classifiers given the class."""
+    factors = model._labeled_factors()
+    if isinstance(model, OneDependenceClassifier):
+        return [factors[0], *(model._pairs.labeled_factor(name) for name in model._pairs.counts.names)]
+    return factors
+
+
 def _columns(model: Model) -> dict[Any, ColumnPosition]:
     """Return the factor and the position of every column by name."""
-    factors = model._labeled_factors()
-    pairs = getattr(model, "_pairs", None)  # of one-dependence classifiers
-    if pairs is not None:
-        factors = [pairs.labeled_factor(name) for name in pairs.counts.names]
-    elif hasattr(model, "target_"):
-        factors = factors[1:]  # without p(class)
     columns: dict[Any, ColumnPosition] = {}
-    for factor in factors:
+    for factor in _factors(model)[hasattr(model, "target_") :]:  # without p(class)
         if factor.is_block:
             columns[factor.columns[0]] = (factor, None)
         elif factor.family.columnwise:
@@ -162,19 +163,10 @@ def _class_difference(before: Model, after: Model) -> tuple[dict[Any, tuple[floa
     """Return the rows of every class in each model, and the divergence of p(class) in bits; NaN without classes."""
     if not hasattr(after, "target_"):
         return {}, float("nan")
-    counts = []
-    priors = []
-    for model in (before, after):
-        labels = model.classes_.tolist()
-        counts.append(dict(zip(labels, _class_rows(model).tolist(), strict=True)))
-        priors.append(dict(zip(labels, model.class_prior_.values, strict=True)))
-    labels = list(dict.fromkeys([*counts[0], *counts[1]]))
-    old, new = (
-        _with_unseen(np.array([prior.get(label, np.nan) for label in labels]), sum(rows.values()))
-        for prior, rows in zip(priors, counts, strict=True)
-    )
-    rows = {label: (counts[0].get(label, 0.0), counts[1].get(label, 0.0)) for label in labels}
-    return rows, float(rel_entr(new, old).sum() / np.log(2))
+    old, new = (dict(zip(each.classes_.tolist(), _class_rows(each).tolist(), strict=True)) for each in (before, after))
+    rows = {label: (old.get(label, 0.0), new.get(label, 0.0)) for label in [*old, *new]}
+    pair = _FactorPair(before, _factors(before)[0], after, _factors(after)[0])
+    return rows, _column_difference(after.target_, pair, 0, 0).bits
 
 
 def _class_rows(model: Model) -> np.ndarray:
@@ -208,43 +200,31 @@ class _FactorSide:
         self.index: Index = np.ix_(*positions) if positions else ()
 
     def rows(self, position: int | None) -> np.ndarray:
-        """Return the rows of the common groups, of one column or of all columns together; 1 each without counts."""
-        return self._all_rows(position)[self.index]
+        """Return the rows of the common groups, of one column or of all columns together: 1 each without counts."""
+        return next(rows for rows in self._possible_rows(position) if rows.shape == self.shape)[self.index]
 
-    def _all_rows(self, position: int | None) -> np.ndarray:
-        """Return the rows of every group: those of the factor, else those of the class, else 1."""
-        if getattr(self.model, "_fixed_parameters", None) is not None:
-            return np.ones(self.shape)
-        counted = self._counted_rows(position)
-        if counted is not None and counted.shape == self.shape:
-            return counted
-        if hasattr(self.model, "target_") and self.shape == (len(self.model.classes_),):
-            return _class_rows(self.model)
-        return np.ones(self.shape)
-
-    def _counted_rows(self, position: int | None) -> np.ndarray | None:
-        """Return the rows of every group of the factor; None if the tally has other factors."""
-        if self._statistics is None:
-            if position is not None:
-                with suppress(KeyError):
-                    name = self.factor.scored.factor.columns[position]
-                    return np.asarray(self.model.tally_[name].group_weights())
-            return None
-        if position is None:
-            return np.asarray(self._statistics.group_weights())
-        return self._weight[..., position if self._weight.shape[-1] > 1 else 0]
+    def _possible_rows(self, position: int | None) -> Iterator[np.ndarray]:
+        """Yield the rows of every group of the factor, those of the classes, and 1 each."""
+        if getattr(self.model, "_fixed_parameters", None) is None:
+            columns = self.factor.scored.factor.columns
+            if position is None or self._weight is None:
+                with suppress(KeyError):  # the tally may have other factors
+                    yield np.asarray(
+                        self.model.tally_[columns if position is None else columns[position]].group_weights()
+                    )
+            else:
+                yield self._weight[..., position if self._weight.shape[-1] > 1 else 0]
+            if hasattr(self.model, "target_"):
+                yield _class_rows(self.model)
+        yield np.ones(self.shape)
 
     @cached_property
-    def _statistics(self) -> Any:
-        """The statistics of the factor, or None if the tally has other factors."""
+    def _weight(self) -> np.ndarray | None:
+        """The weight of every group and column, or of every group; None if the tally has other factors."""
         with suppress(KeyError):
-            return self.model.tally_[self.factor.scored.factor.columns]
+            statistics: Any = self.model.tally_[self.factor.scored.factor.columns]
+            return np.maximum(statistics.weight, 0.0)
         return None
-
-    @cached_property
-    def _weight(self) -> np.ndarray:
-        """The weight of every group and column, or of every group."""
-        return np.maximum(self._statistics.weight, 0.0)
 
     def probabilities(self, table: ParameterTable, levels: Sequence[Any]) -> np.ndarray:
         """Return the probabilities of some levels in the common groups; NaN of levels that the table does not have."""
@@ -259,13 +239,12 @@ class _FactorSide:
         if not isinstance(point, tuple):
             return self._by_group(point)[self.index]
         kind: Any = type(point)
-        if self.factor.inputs:
-            return kind(*(self._by_group(part)[self.index] for part in point))
         parts = [self._by_group(part) for part in point]
-        first = parts[0]
-        # Parameters without groups, such as a tied variance, are repeated for every group.
-        shapes = [first.shape if part.ndim <= first.ndim else (*first.shape, first.shape[-1]) for part in parts]
-        return kind(*(np.broadcast_to(part, shape)[self.index] for part, shape in zip(parts, shapes, strict=True)))
+        if not self.factor.inputs:
+            # Parameters without groups, such as a tied variance, are repeated for every group.
+            shape = parts[0].shape
+            parts = [np.broadcast_to(part, shape if part.ndim <= len(shape) else (*shape, shape[-1])) for part in parts]
+        return kind(*(part[self.index] for part in parts))
 
     def _by_group(self, part: npt.ArrayLike) -> np.ndarray:
         """Return parameters with an axis for every parent: continuous nodes have one axis for all combinations."""
@@ -324,16 +303,13 @@ def _divergence(
     """Return the divergence of a column in every common group, in nats, and its new and gone levels."""
     old = pair.old
     new = pair.new
-    if position is not None and old_position is not None:
-        levels = new._columns(position)
-        old_levels = old._columns(old_position)
-        if levels is not None and old_levels is not None:
-            added, removed = _changed(old_levels, levels)
-            union = [*levels, *removed]
-            p = pair.new_side.probabilities(new.column(position), union)
-            q = pair.old_side.probabilities(old.column(old_position), union)
-            return rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1), added, removed
-    if position is None and new.is_block and list(new.within) != list(old.within):
+    new_table = _table_of_levels(new, position)
+    old_table = _table_of_levels(old, old_position)
+    if new_table is not None and old_table is not None:
+        added, removed = _changed(old_table.columns, new_table.columns)
+        levels = [*new_table.columns, *removed]
+        return _level_divergence(pair, new_table, old_table, levels, old_rows, new_rows), added, removed
+    if new.is_block and list(new.within) != list(old.within):
         return _word_divergence(pair, old_rows, new_rows), *_changed(old.within, new.within)
     if new.inputs:
         return _line_divergence(pair, name), (), ()
@@ -341,6 +317,27 @@ def _divergence(
     if new.family.columnwise or new.family.is_bag_of_words:
         nats = nats.sum(axis=-1) if position is None else nats[..., position]
     return nats, (), ()
+
+
+def _table_of_levels(factor: LabeledFactor, position: int | None) -> ParameterTable | None:
+    """Return the probabilities of the levels of a column; None if it has other parameters, or is part of a block."""
+    if position is None or not (factor.levels or factor.family.bins or factor.family.is_binary):
+        return None
+    return factor.column(position)
+
+
+def _level_divergence(
+    pair: _FactorPair,
+    new_table: ParameterTable,
+    old_table: ParameterTable,
+    levels: Sequence[Any],
+    old_rows: np.ndarray,
+    new_rows: np.ndarray,
+) -> np.ndarray:
+    """Return the divergence of the probabilities of some levels after and before, in nats."""
+    p = _with_unseen(pair.new_side.probabilities(new_table, levels), new_rows)
+    q = _with_unseen(pair.old_side.probabilities(old_table, levels), old_rows)
+    return np.asarray(rel_entr(p, q).sum(axis=-1))
 
 
 def _changed(old: Sequence[Any], new: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -357,10 +354,7 @@ def _word_divergence(pair: _FactorPair, old_rows: np.ndarray, new_rows: np.ndarr
     new_index = {word: k for k, word in enumerate(new.within)}
     old_index = {word: k for k, word in enumerate(old.within)}
     if new.family.is_bag_of_words:
-        words = [*new_index | old_index]
-        p = pair.new_side.probabilities(new.block(), words)
-        q = pair.old_side.probabilities(old.block(), words)
-        return np.asarray(rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1))
+        return _level_divergence(pair, new.block(), old.block(), [*new_index | old_index], old_rows, new_rows)
     shared = [word for word in new_index if word in old_index]
     p = pair.new_side.parameters[..., [new_index[word] for word in shared]]
     q = pair.old_side.parameters[..., [old_index[word] for word in shared]]

@@ -138,13 +138,13 @@ def test_constant_columns_are_left_out_of_every_kind():
     [
         (lambda: network({"one": ["y"]}), "has the columns 'two', 'size'"),
         (lambda: network(STAR, GAPS), "known cells of column"),
-        (lambda: network(STAR, {**ROWS, "y": [ROWS["y"][1], *ROWS["y"][1:]]}), "column 'y' has other labels"),
+        (lambda: network(STAR, {**ROWS, "y": [ROWS["y"][1], *ROWS["y"][1:]]}), "column 'y' has other levels"),
         (lambda: tb.Mixture(random_state=0).fit({k: v for k, v in ROWS.items() if k != "y"}), "has the columns 'y'"),
         (lambda: network(STAR, GAPS, missing="em"), "EM filled in"),
         (lambda: CASES["chain, hidden"].fit(np.arange(6)), "HiddenMarkovModel has no evidence: EM filled in"),
         (lambda: CASES["nearest mean"].fit(np.arange(40)), "generative model of rows"),
         (lambda: CASES["discriminant, gaps"].fit(np.arange(40)), "EM filled in"),
-        (lambda: tb.BayesianNetwork.from_tables({"y": []}, {"y": [0, 1]}, {"y": [0.5, 0.5]}), "were given, not"),
+        (lambda: tb.BayesianNetwork.from_tables({"y": []}, {"y": [0, 1]}, {"y": [0.5, 0.5]}), "are user-specified"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_its_reason(other, words):
