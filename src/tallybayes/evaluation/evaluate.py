@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +16,7 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.evaluation.named_columns import class_domain, column_or_values, names_in, without_columns
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.estimator import Estimator
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import predict_sequences
 from tallybayes.models.hmm.query_sequences import open_sequences_for_query
@@ -34,15 +34,13 @@ from tallybayes.models.regression.target_prediction import predict_targets
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.results.classification_evaluation import Evaluation, SequenceEvaluation
 from tallybayes.results.density_evaluation import DensityEvaluation
+from tallybayes.results.evaluation import RowEvaluation
 from tallybayes.results.regression_evaluation import RegressionEvaluation
 from tallybayes.tally.domain import Domain
-from tallybayes.typing import Labels, Rows, SampleWeights
+from tallybayes.typing import Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import warn
 
-if TYPE_CHECKING:
-    from tallybayes.models.estimator import Estimator
-
-RowModel = Classifier | AutoClassifier | NearestClassMean | Mixture
+ClassPredictor = Classifier | AutoClassifier | NearestClassMean
 
 
 @overload
@@ -146,30 +144,36 @@ def evaluate(
     3.32 (2.66 to 3.99)
     """
     model = inner_model(model)
-    if not isinstance(model, RowModel | BayesianNetwork | HiddenMarkovModel | LinearRegression):
-        hint = "Pass log-probabilities of other models to tb.Evaluation."
-        raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
-    check_is_fitted(model)
-    if isinstance(model, LinearRegression):
-        return _evaluate_regression(model, data, target, by, sample_weight, mass)
-    if isinstance(model, HiddenMarkovModel):
-        return _evaluate_sequences(model, data, target, by, sample_weight, mass)
-    if isinstance(model, BayesianNetwork):
-        return _evaluate_network(model, data, target, by, sample_weight, mass)
-    if isinstance(model, Mixture):
-        check_no_target(target)
-    scored = _score_rows(model, data, names_in((target, by, sample_weight)))
-    weight = check_weight(column_or_values(scored.columns, sample_weight), scored.n_rows, any_size=True)
-    options = _group_options(scored.columns, by, weight, mass)
-    if isinstance(model, Mixture):
-        _, log_density = scored.scores()
-        assert log_density is not None
-        return DensityEvaluation(log_density, **options)
-    labels = scored.columns.column(target) if is_name(target) else check_target(target, scored.n_rows)
-    codes = _codes_of(labels, class_domain(model), weight)
-    log_proba, log_density = scored.scores()
-    assert log_proba is not None
-    return Evaluation(model.classes_, codes, log_proba, log_density=log_density, **options)
+    for kind, function in _EVALUATORS.items():
+        if isinstance(model, kind):
+            check_is_fitted(model)
+            return function(model, _Request(data, target, by, sample_weight, mass))
+    hint = "Pass log-probabilities of other models to tb.Evaluation."
+    raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
+
+
+class _Request(NamedTuple):
+    """The rows of an evaluation and its options; target, groups and weights are arrays or names of columns."""
+
+    data: Rows
+    target: Labels | None
+    by: Labels | None
+    sample_weight: SampleWeights
+    mass: float
+
+    @property
+    def names(self) -> list[Name]:
+        """The arguments that are names of columns."""
+        return names_in((self.target, self.by, self.sample_weight))
+
+    def weight(self, table: Table, n_rows: int) -> np.ndarray | None:
+        """Return the weights of the rows, which may be a column of a table."""
+        return check_weight(column_or_values(table, self.sample_weight), n_rows, any_size=True)
+
+    def groups(self, table: Table) -> dict[str, Any]:
+        """Return the arguments of an evaluation that concern groups and intervals."""
+        name = str(self.by) if is_name(self.by) else "group"
+        return {"by": column_or_values(table, self.by), "by_name": name, "mass": self.mass}
 
 
 def check_no_target(target: object) -> None:
@@ -181,87 +185,81 @@ def check_no_target(target: object) -> None:
         )
 
 
-def _group_options(table: Table, by: Labels | None, weight: np.ndarray | None, mass: float) -> dict[str, Any]:
-    """Return the arguments of evaluations that concern groups, weights and intervals."""
-    name = str(by) if is_name(by) else "group"
-    return {"weight": weight, "by": column_or_values(table, by), "by_name": name, "mass": mass}
+def _evaluate_mixture(model: Mixture, request: _Request) -> DensityEvaluation:
+    """Evaluate the density of rows."""
+    check_no_target(request.target)
+    scored = _score_rows(model, request)
+    assert scored.log_density is not None
+    weight = request.weight(scored.columns, scored.n_rows)
+    return DensityEvaluation(scored.log_density, weight=weight, **request.groups(scored.columns))
 
 
-_Scores = tuple[np.ndarray | None, np.ndarray | None]  # log p(class | row) and log p(row), None if the model has none
+def _evaluate_classes(model: ClassPredictor, request: _Request) -> Evaluation:
+    """Evaluate the predicted classes of rows."""
+    scored = _score_rows(model, request)
+    table = scored.columns
+    weight = request.weight(table, scored.n_rows)
+    target = request.target
+    labels = table.column(target) if is_name(target) else check_target(target, scored.n_rows)
+    codes = _codes_of(labels, class_domain(model), weight)
+    assert scored.log_proba is not None
+    options = request.groups(table)
+    return Evaluation(model.classes_, codes, scored.log_proba, weight=weight, log_density=scored.log_density, **options)
 
 
 class _ScoredRows(NamedTuple):
-    """The named columns of all rows, and a function that returns their scores."""
+    """The named columns of rows, and log p(class | row) and log p(row) of each, None if the model has none."""
 
     columns: Table
     n_rows: int
-    scores: Callable[[], _Scores]
+    log_proba: np.ndarray | None
+    log_density: np.ndarray | None
 
 
-def _score_rows(model: RowModel, data: Rows, names: list[Any]) -> _ScoredRows:
-    """Score rows, of a source in batches; rows in memory are scored later, after the labels are checked.
+def _score_rows(model: ClassPredictor | Mixture, request: _Request) -> _ScoredRows:
+    """Score rows, of a source in batches.
 
     Named columns and scores of a source come from one pass: in a second one, a database may return the rows in another
     order.
     """
+    data = request.data
+    names = request.names
     source = open_source(data)
     if source is None or not len(source.first_batch()):
         table = open_features(data if source is None else source.first_batch())
-        return _ScoredRows(table, table.n_rows, partial(_scores, model, _features(model, data, table, names)))
+        extra = [name for name in names if name not in set(model._required_columns)]
+        if extra and not model.input_format_.by_name:
+            data = without_columns(table, extra)
+        return _ScoredRows(table, table.n_rows, *_scores(model, data))
     batches = [
-        (named, rows.n_rows, _scores(model, rows)) for rows, named in query_batches(model, source, names, "evaluating")
+        (named, rows.n_rows, *_scores(model, rows)) for rows, named in query_batches(model, source, names, "evaluating")
     ]
-    columns, n_rows, scores = zip(*batches, strict=True)
-
-    def joined() -> _Scores:
-        proba, density = (None if part[0] is None else np.concatenate(part) for part in zip(*scores, strict=True))
-        return proba, density
-
-    return _ScoredRows(joined_columns(list(columns)), sum(n_rows), joined)
+    columns, n_rows, *scores = zip(*batches, strict=True)
+    log_proba, log_density = (None if part[0] is None else np.concatenate(part) for part in scores)
+    return _ScoredRows(joined_columns(list(columns)), sum(n_rows), log_proba, log_density)
 
 
-def _scores(model: RowModel, rows: Rows) -> _Scores:
+def _scores(model: ClassPredictor | Mixture, rows: Rows) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return log p(class | row) and log p(row) of some rows, None where the model has none."""
     log_proba = None if isinstance(model, Mixture) else model.predict_log_proba(rows)
     return log_proba, model.score_samples(rows) if hasattr(model, "score_samples") else None
 
 
-def _features(model: RowModel, data: Rows, table: Table, names: list[Any]) -> Rows:
-    """Return the data, without the named columns if the model would use all columns as features."""
-    extra = [name for name in names if name not in set(model._required_columns)]
-    return data if model.input_format_.by_name or not extra else without_columns(table, extra)
-
-
-def _evaluate_regression(
-    model: LinearRegression,
-    data: Rows,
-    target: Labels | None,
-    by: Labels | None,
-    sample_weight: SampleWeights,
-    mass: float,
-) -> RegressionEvaluation:
+def _evaluate_regression(model: LinearRegression, request: _Request) -> RegressionEvaluation:
     """Evaluate the predictive distributions of a regression."""
-    groups = open_features(data).column(by) if is_name(by) else by
-    predictive, targets, weight = predict_targets(model, data, target, sample_weight)
-    by_name = str(by) if is_name(by) else "group"
-    return RegressionEvaluation(targets, predictive, weight=weight, by=groups, by_name=by_name, mass=mass)
+    options = request.groups(open_features(request.data) if is_name(request.by) else Table({}))
+    predictive, targets, weight = predict_targets(model, request.data, request.target, request.sample_weight)
+    return RegressionEvaluation(targets, predictive, weight=weight, **options)
 
 
-def _evaluate_network(
-    model: BayesianNetwork,
-    data: Rows,
-    target: Labels | None,
-    by: Labels | None,
-    sample_weight: SampleWeights,
-    mass: float,
-) -> Evaluation | DensityEvaluation:
+def _evaluate_network(model: BayesianNetwork, request: _Request) -> Evaluation | DensityEvaluation:
     """Evaluate the predictions of a node given all others, or the density of whole rows."""
-    data, node = read_node(data, target)
+    data, node = read_node(request.data, request.target)
     table = open_rows(model, data)
-    weight = check_weight(column_or_values(table, sample_weight), table.n_rows, any_size=True)
-    options = _group_options(table, by, weight, mass)
+    weight = request.weight(table, table.n_rows)
+    options = request.groups(table)
     if node is None:
-        return DensityEvaluation(target_posterior(model, table, None).log_density, **options)
+        return DensityEvaluation(target_posterior(model, table, None).log_density, weight=weight, **options)
     require_discrete(model, [node])
     codes = _codes_of(table.column(node), class_domain(model, node), weight)
     scores = target_posterior(model, table, node)
@@ -272,29 +270,35 @@ def _evaluate_network(
             "prediction uses no evidence.",
             UserWarning,
         )
-    return Evaluation(model.levels_[node], codes, scores.log_proba, log_density=scores.log_density, **options)
+    classes = model.levels_[node]
+    return Evaluation(classes, codes, scores.log_proba, weight=weight, log_density=scores.log_density, **options)
 
 
-def _evaluate_sequences(
-    model: HiddenMarkovModel,
-    data: Rows,
-    target: Labels | None,
-    by: Labels | None,
-    sample_weight: SampleWeights,
-    mass: float,
-) -> Evaluation | DensityEvaluation:
+def _evaluate_sequences(model: HiddenMarkovModel, request: _Request) -> SequenceEvaluation | DensityEvaluation:
     """Evaluate the predicted states of the steps whose state is known, or the density of sequences."""
-    sequences = open_sequences_for_query(model, data, None, None, None)
+    _, target, by, sample_weight, mass = request
+    sequences = open_sequences_for_query(model, request.data, None, None, None)
     lengths = sequences.lengths
     weight = step_weights(sample_weight, sequences)
     scores = predict_sequences(model, sequences)
     if target is None:
         return DensityEvaluation(scores.log_likelihood, steps=lengths, weight=weight, by=by, mass=mass)
-    labels = open_labels(target, sequences, data)
+    labels = open_labels(target, sequences, request.data)
     known = np.asarray(encode(labels, "target", ordered=True)[0]) >= 0
     step_weight = np.where(known, 1.0 if weight is None else np.repeat(weight, lengths), 0.0)
     codes = np.where(known, _codes_of(labels, class_domain(model), step_weight), -1)
     return SequenceEvaluation(model.states_, codes, scores, lengths, weight, by=by, mass=mass)
+
+
+_EVALUATORS: dict[type[Estimator], Callable[[Any, _Request], RowEvaluation]] = {
+    LinearRegression: _evaluate_regression,
+    HiddenMarkovModel: _evaluate_sequences,
+    BayesianNetwork: _evaluate_network,
+    Mixture: _evaluate_mixture,
+    Classifier: _evaluate_classes,
+    AutoClassifier: _evaluate_classes,
+    NearestClassMean: _evaluate_classes,
+}
 
 
 def _codes_of(labels: Labels, known: Domain, weight: np.ndarray | None) -> np.ndarray:
@@ -325,7 +329,7 @@ def _unknown_labels(
             f"the label of row {int(missing[0])} is missing ({len(missing)} of {len(codes)} are); expected a label for "
             "every row.\n    Leave the unlabeled rows out."
         )
-    new = [labels[k] for k in np.flatnonzero(np.bincount(codes[wrong])).tolist()]
+    new = [labels[k] for k in np.unique(codes[wrong]).tolist()]
     shown = ", ".join(map(repr, new[:8])) + (f", … {len(new) - 8} more" if len(new) > 8 else "")
     return LabelError(
         f"the target has labels that are not classes of the model: {shown} ({int(wrong.sum())} of {len(codes)} rows); "
