@@ -37,7 +37,7 @@ from tallybayes.results.density_evaluation import DensityEvaluation
 from tallybayes.results.evaluation import RowEvaluation
 from tallybayes.results.regression_evaluation import RegressionEvaluation
 from tallybayes.tally.domain import Domain
-from tallybayes.typing import Labels, Name, Rows, SampleWeights
+from tallybayes.typing import Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 ClassPredictor = Classifier | AutoClassifier | NearestClassMean
@@ -162,7 +162,7 @@ class _Request(NamedTuple):
     mass: float
 
     @property
-    def names(self) -> list[Name]:
+    def names(self) -> list[Any]:
         """The arguments that are names of columns."""
         return names_in((self.target, self.by, self.sample_weight))
 

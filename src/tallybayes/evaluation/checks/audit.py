@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,6 @@ from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.encoding import missing_mask
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
-from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError, printable
 from tallybayes.evaluation.checks.outliers import cells_of, find_outliers, with_missing
 from tallybayes.evaluation.comparison.drift import drift
@@ -24,10 +24,9 @@ from tallybayes.evaluation.validation.cross_validation import cross_validate, le
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inputs.features import check_target, open_features
-from tallybayes.models.inputs.invalid_cells import invalid_cells
+from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
-from tallybayes.models.network.estimated_network import network_of
 from tallybayes.models.network.network_held_out import read_node
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.results.audit import (
@@ -179,9 +178,13 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
             evaluated = known if evaluation.held_out is None else known[evaluation.rows]
             issues = _label_issues(evaluation, evaluated + first_row)
             expected_labels, is_significant = _label_chance(evaluation, issues)
-            groups = _label_groups(evaluation, evaluated, rows.by)
+            if rows.by is not None:
+                by = _take(rows.by, evaluated)
+                known_rows = (evaluation.classes, evaluation.codes, evaluation.log_proba)
+                groups = _groups(Evaluation(*known_rows, by=by, mass=_MASS))
     elif rows.by is not None and density is not None:
-        groups = _density_groups(density, rows.by)
+        finite = np.flatnonzero(np.isfinite(density))
+        groups = _groups(DensityEvaluation(density[finite], by=_take(rows.by, finite), mass=_MASS))
     outliers = [OutlierRow(outlier.row + first_row, *outlier[1:]) for outlier in outliers]
     findings = [
         *_cell_findings(rows.cells),
@@ -213,8 +216,7 @@ def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
 def _without_unexpected_values(model: Audited, table: Table, first_row: int) -> tuple[Table, list[UnexpectedValue]]:
     """Return the rows with values that the model has never counted, or cannot count, missing, and these values."""
     specs = model._column_specs() if hasattr(model, "_column_specs") else []
-    no_texts = Table({name: column for name, column in table.columns.items() if not isinstance(column, Texts)})
-    masks = {name: (mask, False) for name, mask in invalid_cells(no_texts, specs).items()}
+    masks = {name: (mask, False) for name, mask in mask_invalid_cells(table, specs).invalid_cells.items()}
     known = {
         name: domain
         for names, family, domains in specs
@@ -223,7 +225,7 @@ def _without_unexpected_values(model: Audited, table: Table, first_row: int) -> 
         if not isinstance(model, AutoClassifier) or len(domain.levels) > 1  # an indicator has a second level
     }
     if isinstance(model, BayesianNetwork):
-        known |= {name: network_of(model).domains[name] for name in model.levels_}
+        known |= {name: class_domain(model, name) for name in model.levels_}
     for name, domain in known.items():
         if name in table.columns and name not in masks and domain.levels:
             mask = _has_new_level(table, name, domain)
@@ -234,12 +236,10 @@ def _without_unexpected_values(model: Audited, table: Table, first_row: int) -> 
         if getattr(columns[name], "ndim", 1) != 1:
             continue
         cells = cells_of(columns[name])
-        rows_of: dict[Any, list[int]] = {}
-        for row in np.flatnonzero(mask).tolist():
-            rows_of.setdefault(cells[row], []).append(row)
-        values += [
-            UnexpectedValue(name, value, len(rows), rows[0] + first_row, new_level) for value, rows in rows_of.items()
-        ]
+        rows = np.flatnonzero(mask)
+        unexpected = [cells[row] for row in rows.tolist()]
+        for value, n in Counter(unexpected).items():
+            values.append(UnexpectedValue(name, value, n, int(rows[unexpected.index(value)]) + first_row, new_level))
         columns[name] = with_missing(columns[name], mask)
     return Table(columns) if masks else table, values
 
@@ -256,13 +256,8 @@ def _has_new_level(table: Table, name: Name, known: Domain) -> np.ndarray:
 
 def _drift(rows: _AuditInput, outliers: list[OutlierRow], notes: list[str]) -> tuple[list[ColumnDrift], set[Any]]:
     """Return the drift of all columns, and the columns for which it is significant."""
-    with_new_levels = {cell.column for cell in rows.cells if cell.new_level}
-    table = rows.features.replaced(
-        {
-            name: rows.table.columns[name] if name in with_new_levels else column
-            for name, column in rows.features.columns.items()
-        }
-    )
+    new_levels = {cell.column: rows.table.columns[cell.column] for cell in rows.cells if cell.new_level}
+    table = rows.features.replaced(rows.features.columns | new_levels)
     labels = None if rows.node is not None else rows.labels
     kept = np.ones(table.n_rows, dtype=bool)
     if len(outliers) <= _FEW * table.n_rows:  # a few extreme rows would mask the drift of all others
@@ -286,21 +281,17 @@ def _drift(rows: _AuditInput, outliers: list[OutlierRow], notes: list[str]) -> t
 def _rows_with_known_labels(rows: _AuditInput, notes: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the rows whose label is a class of the model, and a finding for other labels."""
     model: Any = rows.model
-    classes = class_domain(model, rows.node)
-    labels = cells_of(rows.labels)
     missing = missing_mask(rows.labels)
-    different = list(dict.fromkeys(label for label, gone in zip(labels, missing.tolist(), strict=True) if not gone))
-    known_labels = {label for label, k in zip(different, classes.positions_of(different), strict=True) if k >= 0}
-    known = np.array([label in known_labels for label in labels], dtype=bool) & ~missing
+    labeled = np.flatnonzero(~missing)
+    labels = cells_of(_take(rows.labels, labeled))
+    is_known = class_domain(model, rows.node).positions_of(labels) >= 0
     n_missing = int(missing.sum())
     if n_missing:
         notes.append(f"{n_missing} row{'s have' if n_missing > 1 else ' has'} no label")
-    counts: dict[Any, int] = {}
-    for row in np.flatnonzero(~known & ~missing).tolist():
-        counts[labels[row]] = counts.get(labels[row], 0) + 1
-    new = [f"{_shown(label)} ({n} row{'s' * (n != 1)})" for label, n in counts.items()]
+    counts = Counter(labels[k] for k in np.flatnonzero(~is_known).tolist())
+    new = [f"{_shown(label)} ({_rows(n)})" for label, n in counts.items()]
     findings = [f"the target has labels that were never counted: {join_some(new)}"] if new else []
-    return np.flatnonzero(known), findings
+    return labeled[is_known], findings
 
 
 def _evaluate_labels(rows: _AuditInput, known: np.ndarray, in_training_data: bool) -> Evaluation:
@@ -344,34 +335,22 @@ def _label_chance(evaluation: Evaluation, issues: list[LabelIssue]) -> tuple[flo
     return expected, bool(pdtrc(len(issues) - 1, expected) < _LABEL_CHANCE or as_improbable < _LABEL_CHANCE)
 
 
-def _label_groups(evaluation: Evaluation, rows: np.ndarray, by: Labels | None) -> list[GroupPerformance]:
-    """Return log loss and error rate of every group."""
-    if by is None:
-        return []
-    everything = Evaluation(evaluation.classes, evaluation.codes, evaluation.log_proba, by=_take(by, rows), mass=_MASS)
+def _groups(evaluation: Evaluation | DensityEvaluation) -> list[GroupPerformance]:
+    """Return the loss of every group, and the error rate of class predictions."""
     groups = []
-    for label, part in everything.groups.items():
-        worse = part.log_loss.low > everything.log_loss.high or part.error_rate.low > everything.error_rate.high
-        groups.append(GroupPerformance(label, part.n_rows, part.log_loss, part.error_rate, bool(worse)))
+    for label, part in evaluation.groups.items():
+        worse = part.loss.low > evaluation.loss.high
+        error_rate = None
+        if isinstance(part, Evaluation) and isinstance(evaluation, Evaluation):
+            error_rate = part.error_rate
+            worse |= error_rate.low > evaluation.error_rate.high
+        groups.append(GroupPerformance(label, part.n_rows, part.loss, error_rate, bool(worse)))
     return groups
 
 
-def _density_groups(density: np.ndarray, by: Labels) -> list[GroupPerformance]:
-    """Return the code length of every group, of rows with a finite density."""
-    finite = np.flatnonzero(np.isfinite(density))
-    everything = DensityEvaluation(density[finite], by=_take(by, finite), mass=_MASS)
-    return [
-        GroupPerformance(label, part.n_rows, part.loss, None, bool(part.loss.low > everything.loss.high))
-        for label, part in everything.groups.items()
-    ]
-
-
-def _take(column: Any, rows: np.ndarray) -> Any:
+def _take(column: Labels, rows: np.ndarray) -> Any:
     """Return some cells of a column."""
-    if len(rows) == len(column):
-        return column
-    cells = column if isinstance(column, np.ndarray) else cells_of(column)
-    return cells[rows] if isinstance(cells, np.ndarray) else np.asarray([cells[k] for k in rows.tolist()])
+    return Table({"column": column}).rows(rows).columns["column"]
 
 
 # ---- Findings as text ----------------------------------------------------------------------------------------------
@@ -381,7 +360,7 @@ def _cell_findings(cells: Sequence[UnexpectedValue]) -> list[str]:
     findings = []
     for name in dict.fromkeys(cell.column for cell in cells):
         own = sorted((cell for cell in cells if cell.column == name), key=lambda cell: -cell.rows)
-        values = [f"{_shown(c.value)} ({c.rows} row{'s' * (c.rows != 1)}, first {c.first})" for c in own]
+        values = [f"{_shown(c.value)} ({_rows(c.rows)}, first {c.first})" for c in own]
         what = "levels that were never counted" if own[0].new_level else "invalid values"
         findings.append(f"{_shown_column(name)} has {what}: {join_some(values)}")
     return findings
@@ -391,7 +370,7 @@ def _outlier_findings(outliers: Sequence[OutlierRow], expected: float) -> list[s
     if not outliers:
         return []
     rows = [f"row {r.row}" + ("" if r.column is None else f" (most by {_shown(r.column)})") for r in outliers]
-    count = "1 row is" if len(outliers) == 1 else f"{len(outliers)} rows are"
+    count = f"{_rows(len(outliers))} {'is' if len(outliers) == 1 else 'are'}"
     return [f"{count} improbable ({expected:.2g} expected by chance): {join_some(rows)}"]
 
 
@@ -415,6 +394,10 @@ def _group_findings(groups: Sequence[GroupPerformance]) -> list[str]:
             error = "" if group.error_rate is None else f", error rate {group.error_rate!r}"
             findings.append(f"group {_shown(group.group)} is worse than all rows: loss {group.loss!r}{error}")
     return findings
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n} rows"
 
 
 def _shown(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tallybayes.data.encoding import missing_mask
 from tallybayes.data.table import Table
@@ -64,17 +65,10 @@ def _not_comparable(model: DensityModel | None, table: Table) -> str:
     """Return the reason why rows cannot be compared with drawn ones; "" if they can."""
     if model is None:
         return "no member of the mixture uses all columns as they are"
-    columns = table.columns.values()
-    if any(isinstance(column, Texts) for column in columns) or _counts_tokens(model):
+    kinds = {type(column) for column in table.columns.values()}
+    if Texts in kinds or any(factor.family.is_bag_of_words for factor in model.tally_.factors):
         return "the number of words or tokens of a row is not part of the model"
-    if any(isinstance(column, SparseRows) for column in columns):
-        return "they are sparse"
-    return ""
-
-
-def _counts_tokens(model: DensityModel) -> bool:
-    """Return whether a column is a bag of words."""
-    return any(factor.family.is_bag_of_words for factor in model.tally_.factors)
+    return "they are sparse" if SparseRows in kinds else ""
 
 
 def _density_model(model: Audited, table: Table) -> DensityModel | None:
@@ -103,7 +97,8 @@ def _missing_patterns(table: Table, draws: Table) -> list[tuple[np.ndarray, dict
     """Return groups of rows and their missing cells: frequent patterns, and all rows with rare ones together."""
     names = [name for name in draws.columns if name in table.columns and getattr(table.columns[name], "ndim", 1) == 1]
     missing = {name: missing_mask(table.columns[name]) for name in names}
-    names = [name for name in names if missing[name].any() and not _has_missing(draws.columns[name])]
+    # Drawn cells are missing if the model has a distribution of missing values.
+    names = [n for n in names if missing[n].any() and not missing_mask(draws.columns[n][:_LEAST_DRAWS]).any()]
     if not names:
         return [(np.arange(table.n_rows), {})]
     cells = np.column_stack([missing[name] for name in names])
@@ -118,11 +113,6 @@ def _missing_patterns(table: Table, draws: Table) -> list[tuple[np.ndarray, dict
     if len(rare):
         groups.append((rare, {name: cells[rare, k] for k, name in enumerate(names)}))
     return groups
-
-
-def _has_missing(column: np.ndarray) -> bool:
-    """Return whether drawn cells are missing: the model has a distribution of missing values."""
-    return bool(missing_mask(column[:_LEAST_DRAWS]).any())
 
 
 def _with_missing_cells(draws: Table, missing: dict[Any, np.ndarray]) -> Table:
@@ -142,29 +132,25 @@ def _with_responsible_column(
     The columns are removed from copies of the rows, many of which are scored in one call.
     """
     names = [name for name in model._required_columns if name in table.columns]
-    attributed = outliers[: max(20, _ATTRIBUTED // max(1, len(names)))]
-    rows = table.rows(attributed)
-    best = np.zeros(len(attributed))
-    responsible = np.full(len(attributed), -1)
-    step = max(1, _STACKED // max(1, len(attributed) * len(names)))  # columns of one call
-    for first in range(0, len(names) if len(attributed) else 0, step):
+    n = min(len(outliers), max(20, _ATTRIBUTED // max(1, len(names)))) if names else 0  # rows that are explained
+    rows = table.rows(outliers[:n])
+    gain = np.zeros((len(names), len(outliers)))
+    step = max(1, _STACKED // max(1, n * len(names)))  # columns of one call
+    for first in range(0, len(names) if n else 0, step):
         part = names[first : first + step]
-        copies = rows.rows(np.tile(np.arange(len(attributed)), len(part)))
-        removed = np.repeat(np.arange(len(part)), len(attributed))
+        copies = rows.rows(np.tile(np.arange(n), len(part)))
+        removed = np.repeat(np.arange(len(part)), n)
         without = {name: with_missing(copies.columns[name], removed == k) for k, name in enumerate(part)}
-        scores = model.score_samples(copies.replaced({**copies.columns, **without})).reshape(len(part), -1)
-        for column, score in enumerate(scores, first):
-            with np.errstate(invalid="ignore"):
-                gain = np.nan_to_num(score - density[attributed], nan=0.0, posinf=np.inf)
-            responsible = np.where(gain > best, column, responsible)
-            best = np.maximum(gain, best)
-    explained = [
-        OutlierRow(int(row), float(density[row]), names[k] if k >= 0 else None, float(nats))
-        for row, k, nats in zip(attributed.tolist(), responsible.tolist(), best.tolist(), strict=True)
-    ]
-    return explained + [
-        OutlierRow(int(row), float(density[row]), None, 0.0) for row in outliers[len(attributed) :].tolist()
-    ]
+        scores = model.score_samples(copies.replaced(copies.columns | without))
+        with np.errstate(invalid="ignore"):
+            gain[first : first + step, :n] = scores.reshape(len(part), n) - density[outliers[:n]]
+    gain = np.nan_to_num(gain, nan=0.0, posinf=np.inf)
+    explained = []
+    for row, nats in zip(outliers.tolist(), gain.T, strict=True):
+        best = int(nats.argmax()) if nats.any() and nats.max() > 0 else None
+        column = None if best is None else names[best]
+        explained.append(OutlierRow(row, float(density[row]), column, 0.0 if best is None else float(nats[best])))
+    return explained
 
 
 def cells_of(column: object) -> list[Any]:
@@ -172,13 +158,13 @@ def cells_of(column: object) -> list[Any]:
     return list(column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column).tolist())
 
 
-def with_missing(column: Any, mask: np.ndarray) -> np.ndarray:
+def with_missing(column: ArrayLike, mask: np.ndarray) -> np.ndarray:
     """Return a column with some of its cells missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         return np.where(mask.reshape(-1, *[1] * (column.ndim - 1)), np.nan, column)
-    cells = np.empty(len(column), dtype=object)
-    cells[:] = cells_of(column)
-    cells[mask] = None
-    values = cells.tolist()
-    is_numeric = {type(cell) for cell in values} <= {int, float, type(None)}
-    return cells.astype(float) if is_numeric and any(isinstance(cell, float) for cell in values) else cells
+    values = [None if gone else cell for cell, gone in zip(cells_of(column), mask.tolist(), strict=True)]
+    if float in map(type, values) and {*map(type, values)} <= {int, float, type(None)}:
+        return np.array(values, dtype=float)
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    return cells

@@ -77,15 +77,6 @@ def mask_invalid_cells(table: Table, specs: Iterable[ColumnSpec], unseen: str | 
     return masked
 
 
-def invalid_cells(table: Table, specs: Iterable[ColumnSpec]) -> dict[Name, np.ndarray]:
-    """Return the mask of invalid cells of every column that has some; `specs` as for `mask_invalid_cells`."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InvalidValueWarning)
-        return mask_invalid_cells(table, specs).invalid_cells
-
-
 def _with_missing(cells: np.ndarray, invalid: np.ndarray) -> np.ndarray:
     """Return a copy of the cells with missing values in place of invalid ones."""
     masked = cells.copy()
