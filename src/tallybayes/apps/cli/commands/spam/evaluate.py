@@ -124,7 +124,7 @@ def _prequential(
         if not verdicts:
             raise CommandError(f"--{label} has no mail.")
     if picture is not None:
-        sizes, *curves_of_metrics = learning_curve(results)
-        curves = tb.LearningCurves(["test-then-train"], sizes, *(values[None, :, None] for values in curves_of_metrics))
+        sizes, error, log_loss = learning_curve(results)
+        curves = tb.LearningCurves(["test-then-train"], sizes, error[None, :, None], log_loss[None, :, None])
         curves.plot().save(picture)
     return by_class
