@@ -203,7 +203,7 @@ def map_to_known_levels(column: np.ndarray, local: Domain, known: Domain, name: 
     return where
 
 
-def chunk_of(rows: Any, part: slice) -> np.ndarray:
+def chunk_of(rows: Any, part: slice | np.ndarray) -> np.ndarray:
     """Return some rows of a factor's cells as one array."""
     if isinstance(rows, SparseRows):
         return rows.dense(part)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 
 from tallybayes.data.counting import count
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.evaluation.checks.mutual_information import LOG_2, Information, of_explained, of_labels
+from tallybayes.families._shared.blocks import Dense
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
@@ -87,9 +87,7 @@ def dependence(data: Rows, target: Labels, *, sample_weight: SampleWeights = Non
         pairs.append(counter.numeric(names, numeric))
     empty = np.zeros(0, dtype=np.intp)
     first, second = (np.concatenate([empty, *(part[side] for part in pairs)]) for side in (0, 1))
-    information = Information(
-        *(np.concatenate([np.zeros(0), *(part[2][field] for part in pairs)]) for field in range(4))
-    )
+    information = Information.joined(part[2] for part in pairs)
     return Dependence(columns, np.minimum(first, second), np.maximum(first, second), information, mass, shape.target)
 
 
@@ -120,8 +118,7 @@ class _PairCounter:
                 self._check_size(per_level * max(sizes[k] for k in run), names[given], names[run[0]])
                 counts = self._count([names[k] for k in run], Categorical(), names[given])
                 assert isinstance(counts, Counts)
-                parts = [_unless_empty(of_labels(cells), cells.sum()) for cells in counts.segments.split(counts.table)]
-                information = Information(*map(np.array, zip(*parts, strict=True)))
+                information = Information.joined(map(of_labels, counts.segments.split(counts.table)))
                 yield np.full(len(run), given), np.array(run), information
 
     def mixed(self, names: Sequence[Name], categorical: list[int], numeric: list[int]) -> Iterator[_Pairs]:
@@ -244,13 +241,13 @@ def _runs(columns: list[int], sizes: list[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _listed(columns: Any) -> list[np.ndarray]:
+def _listed(columns: Dense) -> list[np.ndarray]:
     return list(columns.T) if isinstance(columns, np.ndarray) else list(columns)
 
 
-def _unless_empty(information: Information, weight: npt.ArrayLike) -> Information:
-    """Return information that is NaN if no row was counted."""
-    return Information(np.where(np.asarray(weight) > 0, information.mean, np.nan), *information[1:])
+def _ratio(part: np.ndarray, whole: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """Return part / whole where it is valid, else 0."""
+    return np.divide(part, whole, out=np.zeros(part.shape), where=valid)
 
 
 def _correlated(
@@ -258,9 +255,8 @@ def _correlated(
 ) -> Information:
     """Return the information of pairs of numbers, from scatter and weight in every class: (classes, pairs)."""
     varies = (scatter_first > 0) & (scatter_second > 0)
-    explained = np.where(varies, cross**2 / np.where(varies, scatter_first * scatter_second, 1.0), 0.0)
-    information = of_explained(explained, weight, 1.0 * varies, np.full_like(scatter_first, 2.0))
-    return _unless_empty(information, weight.sum(axis=0))
+    explained = _ratio(cross**2, scatter_first * scatter_second, varies)
+    return of_explained(explained, weight, 1.0 * varies, np.full_like(scatter_first, 2.0))
 
 
 def _between_levels(moments: Moments) -> Information:
@@ -268,7 +264,7 @@ def _between_levels(moments: Moments) -> Information:
     weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
     total = weight.sum(axis=1)
     n = np.where(total > 0, total, 1.0)
-    mean = moments.first_sum.value / np.where(weight > 0, weight, 1.0)  # about the anchor, so that no digits are lost
+    mean = _ratio(moments.first_sum.value, weight, weight > 0)  # about the anchor, so that no digits are lost
     gap = np.where(weight > 0, mean - (moments.first_sum.value.sum(axis=1) / n)[:, None], 0.0)
     between = (weight * gap**2).sum(axis=1)
     fourth = (weight * gap**4).sum(axis=1)
@@ -276,9 +272,8 @@ def _between_levels(moments: Moments) -> Information:
     size = np.abs(moments.second_sum.value).sum(axis=1)
     varies = between + within > 1e-13 * size  # otherwise rounding errors of a constant
     n_slopes = np.where(varies, np.maximum((weight > 0).sum(axis=1) - 1.0, 0.0), 0.0)
-    explained = np.where(varies, between / np.where(varies, between + within, 1.0), 0.0)
-    tail = np.where(between > 0, fourth * n / np.where(between > 0, between, 1.0) ** 2 - 1, 0.0)
-    information = of_explained(explained, total, n_slopes, np.maximum(tail, 0.0))
+    tail = np.maximum(_ratio(fourth * n, between**2, between > 0) - 1, 0.0)
+    information = of_explained(_ratio(between, between + within, varies), total, n_slopes, tail)
     nats = (xlogy(total, n) - xlogy(weight, weight).sum(axis=1)).sum(axis=0)
     entropy = nats / LOG_2 / np.maximum(total.sum(axis=0), 1e-300)  # of the levels given the class: the upper bound
-    return _unless_empty(Information(*information[:-1], np.maximum(entropy, 0.0)), total.sum(axis=0))
+    return Information(*information[:-1], np.maximum(entropy, 0.0))

@@ -8,6 +8,7 @@ size.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,14 @@ class Information(NamedTuple):
     variance: np.ndarray
     evidence: np.ndarray
     most: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Iterable[Information]) -> Information:
+        """Return the information of the pairs of all parts."""
+        none = cls(*[np.zeros(0)] * 4)
+        return cls(
+            *(np.concatenate([np.atleast_1d(part) for part in field]) for field in zip(none, *parts, strict=True))
+        )
 
     def interval(self, mass: float) -> Interval:
         """Return the equal-tailed credible interval of the gamma distribution with this mean and variance."""
@@ -64,7 +73,8 @@ def _averaged(
     weight = np.exp(joint - _log_sum(joint)[..., None])
     center = (weight * mean).sum(axis=-1)
     total_variance = (weight * (variance + (mean - center[..., None]) ** 2)).sum(axis=-1)
-    return Information(center / LOG_2, total_variance / LOG_2**2, evidence / LOG_2, np.full_like(center, np.inf))
+    center = np.where(total > 0, center / LOG_2, np.nan)
+    return Information(center, total_variance / LOG_2**2, evidence / LOG_2, np.full_like(center, np.inf))
 
 
 def _log_sum(terms: np.ndarray) -> np.ndarray:
@@ -86,13 +96,14 @@ def _over_classes(weight: np.ndarray, mean: np.ndarray, variance: np.ndarray) ->
 def of_labels(table: np.ndarray) -> Information:
     """Return the information of two categorical columns, from their counts (classes, levels, levels).
 
-    Given s, the joint probabilities of a class have a Dirichlet prior of strength s, with the product of the margins as
-    mean. The posterior mean of the information is exact (digamma functions). Its variance is the leading term of Hutter
-    and Zaffalon (2005) plus the variance from the second moment of a χ², which dominates without dependence.
+    NaN if no row was counted. Given s, the joint probabilities of a class have a Dirichlet prior of strength s, with
+    the product of the margins as mean. The posterior mean of the information is exact (digamma functions). Its variance
+    is the leading term of Hutter and Zaffalon (2005) plus the variance from the second moment of a χ², which dominates
+    without dependence.
     """
     table = table[table.sum(axis=(1, 2)) > 0]
     if not table.size or min(table.shape[1:]) < 2:
-        return Information(*[np.zeros(())] * 4)
+        return Information(np.where(len(table), 0.0, np.nan), *[np.zeros(())] * 3)
     rows = table.sum(axis=2)
     columns = table.sum(axis=1)
     weight = table.sum(axis=(1, 2))
@@ -152,7 +163,7 @@ def of_explained(explained: np.ndarray, weight: np.ndarray, n_slopes: np.ndarray
     if explained.shape[1] > _CHUNK_PAIRS:
         bounds = np.arange(_CHUNK_PAIRS, explained.shape[1], _CHUNK_PAIRS)
         chunks = zip(*(np.split(part, bounds, axis=1) for part in (explained, weight, n_slopes, tail)), strict=True)
-        return Information(*map(np.concatenate, zip(*(of_explained(*chunk) for chunk in chunks), strict=True)))
+        return Information.joined(of_explained(*chunk) for chunk in chunks)
     n = np.where(weight > 0, weight, 1.0)
     slopes = np.minimum(n_slopes, np.maximum(weight - 1, 0.0))
     eta = np.where(slopes > 0, np.clip(explained, 0.0, 1 - 2.0**-52), 0.0)

@@ -30,14 +30,13 @@ from tallybayes.evaluation.checks.summary_statistics import (
     count_words,
 )
 from tallybayes.evaluation.evaluate import check_no_target
-from tallybayes.evaluation.named_columns import class_domain
-from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
+from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import states_of
 from tallybayes.models.hmm.lagged_columns import check_no_lags
-from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.hmm.query_sequences import open_sequences_for_query
 from tallybayes.models.inputs.input_format import bound_texts, read_more_rows
 from tallybayes.models.inputs.input_format import open_rows as open_features_of
@@ -58,15 +57,11 @@ _CELLS = 200_000_000  # drawn cells, which limit the rows of wide data
 _TOKENS = 200_000  # tokens of a block of words, of one class
 
 
-class ReplicationSource(NamedTuple):
-    """A factor and the rows that are compared with its draws.
+class ComparedRows(NamedTuple):
+    """The rows that are compared with draws.
 
     Attributes
     ----------
-    scored, statistics
-        The estimated factor and its statistics, with one axis of groups.
-    domains : list of Domain
-        Of categorical columns.
     table : Table
         All rows.
     groups : ndarray of int of shape (n,)
@@ -75,17 +70,37 @@ class ReplicationSource(NamedTuple):
         The names of these groups.
     given : function from a Generator to an ndarray of int of shape (n,)
         Returns the group of the factor from which every row is drawn: observed, or drawn too.
-    bins : sequence of tuples
-        The names of the bins of discretized columns.
     """
 
-    scored: FactorScorer
-    statistics: Any
-    domains: list[Domain]
     table: Table
     groups: np.ndarray
     labels: np.ndarray
     given: Callable[[np.random.Generator], np.ndarray]
+
+    @classmethod
+    def all_together(cls, table: Table, given: Callable[[np.random.Generator], np.ndarray]) -> ComparedRows:
+        """Return rows that are compared as one group."""
+        return cls(table, np.zeros(table.n_rows, dtype=np.intp), np.array([ALL_ROWS]), given)
+
+
+class ReplicationSource(NamedTuple):
+    """A factor and the rows that are compared with its draws.
+
+    Attributes
+    ----------
+    scored, statistics
+        The estimated factor and its statistics, with one axis of groups.
+    domains : sequence of Domain
+        Of categorical columns.
+    rows : ComparedRows
+    bins : sequence of tuples
+        The names of the bins of discretized columns; the levels of other columns are those of their domains.
+    """
+
+    scored: FactorScorer
+    statistics: Any
+    domains: Sequence[Domain]
+    rows: ComparedRows
     bins: Sequence[tuple[str, ...]] = ()
 
 
@@ -97,74 +112,71 @@ def sources(
 ) -> Iterator[ReplicationSource]:
     """Yield the factors of a fitted model with the rows they are compared with."""
     if isinstance(model, BayesianNetwork):
-        return _network_sources(model, data, target)
-    if isinstance(model, HiddenMarkovModel):
-        return _sequence_sources(model, data, target, rng)
-    if isinstance(model, Mixture):
-        return _mixture_sources(model, data, target, rng)
-    return _class_sources(model, data, target)
+        yield from _network_sources(model, data, target)
+    elif isinstance(model, HiddenMarkovModel):
+        hmm = model._estimated_hmm
+        rows = _compared_steps(model, hmm, data, target, rng)
+        for scored, (_, statistics), domains in zip(hmm.scored, hmm.emissions, hmm.domains, strict=True):
+            yield ReplicationSource(scored, statistics, domains, rows)
+    else:
+        estimated = model._estimated_classifier
+        if isinstance(model, Mixture):
+            rows = _mixture_rows(model, estimated, data, target, rng)
+        else:
+            rows = _labeled_rows(model, estimated, data, target)
+        factors = estimated.factors
+        for scored, (_, statistics) in zip(factors.checked_scorers, factors.pairs, strict=True):
+            bins = [model._display_family(scored.factor, name).bins for name in scored.factor.columns]
+            yield ReplicationSource(scored, statistics, estimated.level_domains(scored), rows, bins)
 
 
-def _class_sources(model: ClassConditionalModel, data: Rows, target: Labels | None) -> Iterator[ReplicationSource]:
-    """Yield factors drawn given the class; rows without a label are left out."""
+def _labeled_rows(
+    model: ClassConditionalModel, estimated: EstimatedClassifier, data: Rows, target: Labels | None
+) -> ComparedRows:
+    """Return rows drawn given their class; rows without a label are left out."""
     table = bound_texts(model, model._discretize(_check_rows(read_more_rows(model, data, target, None)[0])))
-    classes = factor_cells(table, [model._target], Categorical(), [class_domain(model)], "error")[:, 0].astype(np.intp)
-    model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
-    estimated = model._estimated
-    for scored, (_, statistics) in zip(estimated.checked_scorers, estimated.pairs, strict=True):
-        domains = model._level_domains(scored)
-        shown = [model._display_family(scored.factor, name).bins for name in scored.factor.columns]
-        yield ReplicationSource(
-            scored, statistics, domains, table, classes, model.classes_, _as_observed(classes), shown
-        )
+    columns = estimated.class_factor.columns
+    classes = factor_cells(table, columns, Categorical(), [estimated.classes], "error")[:, 0].astype(np.intp)
+    estimated.check_defined(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
+    return ComparedRows(table, classes, model.classes_, _as_observed(classes))
 
 
-def _mixture_sources(
-    model: Mixture, data: Rows, target: Labels | None, rng: np.random.Generator
-) -> Iterator[ReplicationSource]:
-    """Yield factors drawn given a component, which is drawn for every row."""
+def _mixture_rows(
+    model: Mixture, estimated: EstimatedClassifier, data: Rows, target: Labels | None, rng: np.random.Generator
+) -> ComparedRows:
+    """Return rows drawn given a component, which is drawn for every row."""
     check_no_target(target)
     table = _check_rows(open_features_of(model, data))
-    model._check_estimated(model.class_log_prior_)
-    table = table.rows(_choose(np.zeros(table.n_rows, dtype=np.intp), _ROWS, rng))
+    estimated.check_defined(model.class_log_prior_)
+    n_rows = min(table.n_rows, _ROWS)
     weights = np.exp(model.class_log_prior_)
-    n_rows = table.n_rows
-
-    def components(rng: np.random.Generator) -> np.ndarray:
-        return rng.choice(len(weights), n_rows, p=weights / weights.sum())
-
-    one_group = np.zeros(n_rows, dtype=np.intp), np.array([ALL_ROWS])
-    estimated = model._estimated
-    for scored, (_, statistics) in zip(estimated.checked_scorers, estimated.pairs, strict=True):
-        yield ReplicationSource(scored, statistics, model._level_domains(scored), table, *one_group, components)
+    some_rows = table.rows(_choose(np.zeros(table.n_rows, dtype=np.intp), _ROWS, rng))
+    return ComparedRows.all_together(some_rows, lambda rng: rng.choice(len(weights), n_rows, p=weights / weights.sum()))
 
 
-def _sequence_sources(
-    model: HiddenMarkovModel, data: Rows, target: Labels | None, rng: np.random.Generator
-) -> Iterator[ReplicationSource]:
-    """Yield emissions drawn given the known states or, without them, given drawn sequences of states."""
+def _compared_steps(
+    model: HiddenMarkovModel, hmm: EstimatedHMM, data: Rows, target: Labels | None, rng: np.random.Generator
+) -> ComparedRows:
+    """Return time steps drawn given their known states or, without them, given drawn sequences of states."""
     sequences = open_sequences_for_query(model, data, None, None, None, allow_gaps=False)
-    counted = model._estimated_hmm
-    table = _check_rows(sequences.table)
-    parameters = counted.checked_parameters
+    _check_rows(sequences.table)
+    parameters = hmm.checked_parameters
     reason = "draws would need the steps before them.\n    Draw whole sequences with sample."
-    check_no_lags((factor for factor, _ in counted.emissions), "a predictive check", reason)
+    check_no_lags((factor for factor, _ in hmm.emissions), "a predictive check", reason)
     if target is not None:
         groups = states_of(model, open_labels(target, sequences, data), sequences)
-        labels = model.states_
-        given = _as_observed(groups)
+        rows = ComparedRows(sequences.table, groups, model.states_, _as_observed(groups))
     else:
         order = rng.permutation(sequences.n_sequences)
         steps = np.cumsum(sequences.lengths[order])
         _, sequences = sequences.some(np.sort(order[: np.searchsorted(steps, _ROWS) + 1]))
-        table = sequences.table
-        groups = np.zeros(table.n_rows, dtype=np.intp)
-        labels = np.array([ALL_ROWS])
         given = partial(_draw_states, np.exp(parameters.start), np.exp(parameters.transition), sequences)
-    if parameters.mixed is not None:
-        given = partial(_draw_components, given, parameters.mixed)
-    for scored, (_, statistics), domains in zip(counted.scored, counted.emissions, counted.domains, strict=True):
-        yield ReplicationSource(scored, statistics, domains, table, groups, labels, given)
+        rows = ComparedRows.all_together(sequences.table, given)
+    mixed = parameters.mixed
+    if mixed is None:
+        return rows
+    states = rows.given
+    return ComparedRows(rows.table, rows.groups, rows.labels, lambda rng: mixed.draw(states(rng), rng))
 
 
 def _draw_states(
@@ -182,13 +194,6 @@ def _draw_states(
     return states
 
 
-def _draw_components(
-    states: Callable[[np.random.Generator], np.ndarray], mixed: ComponentWeights, rng: np.random.Generator
-) -> np.ndarray:
-    """Draw the component of every time step given its state."""
-    return mixed.draw(states(rng), rng)
-
-
 def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) -> Iterator[ReplicationSource]:
     """Yield nodes drawn given their observed parents: discrete nodes over all rows, continuous ones by parents."""
     if target is not None:
@@ -201,28 +206,24 @@ def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) 
     fitted = network.fitted
     nodes = zip(network.nodes.items(), fitted.active_priors, fitted.checked_scorers, strict=True)
     for (name, node), prior, scorer in nodes:
-        if node.inputs:
-            continue  # linear Gaussian: the mean differs in every row
         parents = node.factor.given
-        statistics = node.flat()
         configuration, known = _parent_configuration(model, table, parents)
-        if not all(map(table.has, (name, *parents))) or not known.any():
-            continue  # the node or a parent is hidden
+        # A linear Gaussian node has another mean in every row; nodes and parents may be hidden.
+        if node.inputs or not all(map(table.has, (name, *parents))) or not known.any():
+            continue
+        given = _as_observed(configuration)
         if node.is_discrete:
-            scored = _discrete_node(network, name, prior)
+            rows = ComparedRows(table, np.where(known, 0, -1), np.array([ALL_ROWS]), given)
             domains = [model.tally_.domains[str(name)]]
-            groups = np.zeros(table.n_rows, dtype=np.intp)
-            labels = np.array([ALL_ROWS])
-        else:
-            scored = scorer
-            domains = []
-            groups = configuration
-            labels = np.full(len(statistics.group_weights().ravel()), ALL_ROWS, dtype=object)
-            levels = network.parent_configurations(parents) if parents else []
-            for code in np.unique(configuration[known]) if parents else ():
+            yield ReplicationSource(_discrete_node(network, name, prior), node.flat(), domains, rows)
+            continue
+        labels = np.full(int(configuration.max()) + 1, ALL_ROWS, dtype=object)
+        if parents:
+            levels = network.parent_configurations(parents)
+            for code in np.unique(configuration[known]):
                 labels[code] = ", ".join(f"{printable(parent)} = {level!r}" for parent, level in levels[code].items())
-        compared = np.where(known, groups, -1)
-        yield ReplicationSource(scored, statistics, domains, table, compared, labels, _as_observed(configuration))
+        rows = ComparedRows(table, np.where(known, configuration, -1), labels, given)
+        yield ReplicationSource(scorer, node.flat(), [], rows)
 
 
 def _parent_configuration(
@@ -265,51 +266,56 @@ def _check_rows(table: Table) -> Table:
     return table
 
 
-class ReplicatedFactor:
+class ReplicatedFactor(NamedTuple):
     """A factor: the compared cells, and draws of such cells from the model.
 
     Parameters
     ----------
     source : ReplicationSource
     cells : ndarray of shape (n, columns), or TokenCounts
-    index : ndarray of int of shape (n,)
-        The compared rows.
+    chosen : ndarray of int of shape (n,)
+        The numbers of the compared rows.
     """
 
-    def __init__(self, source: ReplicationSource, cells: np.ndarray | TokenCounts, index: np.ndarray) -> None:
-        scored = source.scored
-        self.scored = scored
-        self.statistics = source.statistics
-        self.cells = cells
-        self.codes = source.groups[index]
-        self.labels = source.labels
-        self.given = source.given
-        self.index = index
-        levels = [] if isinstance(cells, TokenCounts) else [domain.levels for domain in source.domains]
-        self.levels = [bins or own for bins, own in zip(source.bins or [()] * len(levels), levels, strict=False)]
-        self.names: list[Any]
-        if isinstance(cells, TokenCounts):
-            first, *others = scored.factor.columns
-            self.names = [f"{first} … {others[-1]}" if others else first]
-        else:
-            width = n_columns(scored.family, source.statistics)
-            self.names = [scored.factor.column(k, width) for k in range(width)]
+    source: ReplicationSource
+    cells: np.ndarray | TokenCounts
+    chosen: np.ndarray
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The group of every compared row."""
+        return self.source.rows.groups[self.chosen]
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The names of the groups."""
+        return self.source.rows.labels
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns; a block of words has one."""
+        factor = self.source.scored.factor
+        if isinstance(self.cells, TokenCounts):
+            first, *others = factor.columns
+            return [f"{first} … {others[-1]}" if others else first]
+        width = self.cells.shape[1]
+        return [factor.column(k, width) for k in range(width)]
 
     def draw(self, rng: np.random.Generator) -> np.ndarray | TokenCounts:
         """Draw a data set: parameters from the posterior, then cells; the same cells are missing as in the data."""
-        scored = self.scored
+        scored = self.source.scored
         if scored.predictive:
             drawn = scored.family.parameters_from(scored.parameters, "sample", random_state=rng)
             scored = scored._replace(parameters=drawn, predictive=False)
+        groups = self.source.rows.given(rng)[self.chosen]
         if isinstance(self.cells, TokenCounts):
-            return self.cells.redraw(np.asarray(scored.parameters), self.given(rng)[self.index], rng)
-        rows = sample_factor(scored, self.given(rng)[self.index], self.statistics, rng)
-        return np.where(np.isnan(self.cells), np.nan, rows)
+            return self.cells.redraw(np.asarray(scored.parameters), groups, rng)
+        return np.where(np.isnan(self.cells), np.nan, sample_factor(scored, groups, self.source.statistics, rng))
 
     @property
     def summaries(self) -> SummaryStatistics:
         """The summary statistics of the family."""
-        family = self.scored.family
+        family = self.source.scored.family
         if isinstance(self.cells, TokenCounts):
             return WORDS
         if family.cell_type == "codes":
@@ -324,19 +330,21 @@ class ReplicatedFactor:
 
     def levels_of(self, column: int) -> tuple[Any, ...]:
         """Return the levels of a categorical column; () for numbers."""
-        return self.levels[column] if self.levels else ()
+        if not self.source.domains:
+            return ()
+        return (self.source.bins and self.source.bins[column]) or self.source.domains[column].levels
 
 
 def make_replicated_factor(source: ReplicationSource, n_draws: int, rng: np.random.Generator) -> ReplicatedFactor:
     """Return a factor with the compared rows: a random sample of every group."""
     scored = source.scored
-    groups = source.groups
+    groups = source.rows.groups
     names = scored.factor.columns
     family = scored.family
-    rows = factor_cells(source.table, names, family, source.domains, "missing")
+    cells = factor_cells(source.rows.table, names, family, source.domains, "missing")
     if family.is_bag_of_words:
         index = _choose(groups, _ROWS, rng)
-        counted = count_words(rows, index, names[0])
+        counted = count_words(cells, index, names[0])
         kept = counted.first_tokens(groups[index], _TOKENS)
         return ReplicatedFactor(source, counted.take(kept), index[kept])
     width = n_columns(family, source.statistics)
@@ -348,12 +356,11 @@ def make_replicated_factor(source: ReplicationSource, n_draws: int, rng: np.rand
             f"expected at least {_FEWEST}.\n    Pass a smaller n_draws, or a model of fewer columns."
         )
     index = _choose(groups, most, rng)
-    cells = _take(rows, index)
-    if family.cell_type != "codes":
-        check_cells(scored, cells)
-    else:
-        cells = np.where(cells < 0, np.nan, cells)
-    return ReplicatedFactor(source, cells, index)
+    if family.cell_type == "codes":
+        return ReplicatedFactor(source, np.where(cells[index] < 0, np.nan, cells[index]), index)
+    numbers = chunk_of(cells, index).astype(np.float64)
+    check_cells(scored, numbers)
+    return ReplicatedFactor(source, numbers, index)
 
 
 def _choose(classes: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -363,12 +370,3 @@ def _choose(classes: np.ndarray, most: int, rng: np.random.Generator) -> np.ndar
         rows = np.flatnonzero(classes == code)
         chosen.append(rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False)))
     return np.concatenate([np.zeros(0, dtype=np.intp), *chosen])
-
-
-def _take(rows: SparseRows | np.ndarray | list[np.ndarray], index: np.ndarray) -> np.ndarray:
-    """Return some rows of a block as an array."""
-    if isinstance(rows, SparseRows):
-        return rows.dense(index)
-    if isinstance(rows, list):
-        return np.stack([column[index] for column in rows], axis=-1).astype(np.float64)
-    return chunk_of(rows[index], slice(None)).astype(np.float64)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
 from tallybayes.errors import DataError
+from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.families._shared.blocks import SparseRows
 
 
@@ -118,8 +119,7 @@ def count_words(rows: SparseRows | np.ndarray | list[np.ndarray], index: np.ndar
     if isinstance(rows, SparseRows):
         taken = [rows.data[rows.indptr[row] : rows.indptr[row + 1]] for row in index]
     else:
-        columns: Sequence[np.ndarray] = list(rows.T) if isinstance(rows, np.ndarray) else rows
-        taken = list(np.stack([np.asarray(column)[index] for column in columns], axis=1))
+        taken = list(chunk_of(rows, index))
     out = np.zeros((3, len(index)))
     for k, counts in enumerate(taken):
         counts = np.asarray(counts, dtype=float)
