@@ -12,7 +12,7 @@ from tallybayes.data.counting import count
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.evaluation.checks.mutual_information import LOG_2, Information, of_explained, of_labels
-from tallybayes.families._shared.blocks import Dense
+from tallybayes.families._shared.blocks import Dense, SparseRows
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
@@ -241,8 +241,8 @@ def _runs(columns: list[int], sizes: list[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _listed(columns: Dense) -> list[np.ndarray]:
-    return list(columns.T) if isinstance(columns, np.ndarray) else list(columns)
+def _listed(columns: Dense | SparseRows) -> list[np.ndarray]:
+    return list(columns.T) if isinstance(columns, np.ndarray) else list(columns)  # type: ignore[arg-type]  # sparse blocks were refused
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray, valid: np.ndarray) -> np.ndarray:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from tallybayes._utils.progress import progress
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
-from tallybayes.estimation.resampling.folds import random_folds
+from tallybayes.estimation.resampling.folds import random_folds, rows_by_code
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.family import Family
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -87,29 +88,21 @@ def select_n_states(
     if base.random_state is None:
         base.random_state = int(rng.integers(2**31))
     base.n_init = max(int(base.n_init), int(n_init))
-    splits, held_out = _splits(sequences, int(folds), rng) if by == "held_out" else ([], "")
-    results: list[StateCandidate] = []
-    losses: list[tuple[np.ndarray, np.ndarray]] = []
-    tasks = [(number, split) for number in numbers for split in (None, *splits)]
-    for number, split in progress(tasks, "choose_states"):
-        unfitted = clone(base).set_params(n_states=int(number))
-        if split is None:  # the fit on all sequences comes first
-            losses = []
-            results.append(_candidate(int(number), _fit(unfitted, sequences, weight)))
-            continue
-        if isinstance(results[-1].model, EstimateError):
-            continue
-        unfitted.columns = results[-1].model.columns_  # of all steps: some steps may look like another family
-        losses.append(split.score(unfitted, sequences, weight))
-        if len(losses) == len(splits):
-            log_density, steps = (np.concatenate(parts) for parts in zip(*losses, strict=True))
-            results[-1] = results[-1].with_losses(log_density, steps)
+    splits, held_out = _splits(sequences, weight, int(folds), rng) if by == "held_out" else ([], "")
+    results = [
+        _candidate(clone(base).set_params(n_states=int(number)), sequences, weight, splits)
+        for number in progress(numbers, "choose_states")
+    ]
     fitted = [each.model for each in results if not isinstance(each.model, EstimateError)]
     if not fitted and isinstance(results[0].model, EstimateError):
         raise results[0].model
     if by == "evidence_bound":
         _ = fitted[0].evidence_lower_bound_  # raises an error if it is undefined
     return StateSelection(results, by, held_out)
+
+
+# From an unfitted model to the log densities of some held-out parts under it, and their numbers of steps.
+Split = Callable[[HiddenMarkovModel], tuple[np.ndarray, np.ndarray]]
 
 
 def _check_arguments(model: object, numbers: list[int], by: str, folds: int) -> None:
@@ -153,8 +146,12 @@ def _fit(
             return error
 
 
-def _candidate(n_states: int, model: HiddenMarkovModel | EstimateError) -> StateCandidate:
-    """Return a candidate with the criteria of one fit."""
+def _candidate(
+    unfitted: HiddenMarkovModel, sequences: Sequences, weight: np.ndarray | None, splits: list[Split]
+) -> StateCandidate:
+    """Return a candidate: the model of all sequences, its criteria, and its losses on held-out parts."""
+    n_states: Any = unfitted.n_states
+    model = _fit(clone(unfitted), sequences, weight)
     if isinstance(model, EstimateError):
         return StateCandidate(n_states, model)
     bic = float(model.bic_)
@@ -163,7 +160,12 @@ def _candidate(n_states: int, model: HiddenMarkovModel | EstimateError) -> State
         bound = float(model.evidence_lower_bound_)
     em = model._em_result
     assert em is not None
-    return StateCandidate(n_states, model, bound, bic, bic + 2 * float(em.entropy))
+    candidate = StateCandidate(n_states, model, bound, bic, bic + 2 * float(em.entropy))
+    if not splits:
+        return candidate
+    unfitted.columns = model.columns_  # of all steps: some steps may look like another family
+    parts = [score(clone(unfitted)) for score in splits]
+    return candidate.with_losses(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _log_density(model: HiddenMarkovModel | EstimateError, sequences: Sequences) -> np.ndarray:
@@ -178,72 +180,62 @@ def _log_density(model: HiddenMarkovModel | EstimateError, sequences: Sequences)
 # ---- Held-out sequences and segments --------------------------------------------------------------------------------
 
 
-class _HeldOutSequences(NamedTuple):
-    """Sequences to hold out."""
-
-    test: np.ndarray
-
-    def score(
-        self, model: HiddenMarkovModel, sequences: Sequences, weight: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weighted log p(sequence) under the model of all others, and the weighted numbers of steps."""
-        train = np.setdiff1d(np.arange(sequences.n_sequences), self.test)
-        fitted = _fit(model, sequences.some(train)[1], None if weight is None else weight[train])
-        _, held_out = sequences.some(self.test)
-        size = np.ones(len(self.test)) if weight is None else weight[self.test]
-        return _log_density(fitted, held_out) * size, held_out.lengths * size
-
-
-class _HeldOutSegment(NamedTuple):
-    """Consecutive steps of a single sequence to hold out."""
-
-    steps: slice
-
-    def score(
-        self, model: HiddenMarkovModel, sequences: Sequences, weight: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log p(segment | all other steps) under a model fitted with the segment missing, and its length."""
-        families: dict[Name, Family] = model.columns  # type: ignore[assignment]  # as fitted to all steps
-        informative = [name for name, family in families.items() if family.present_family is not None]
-        if informative:
-            raise DataError(
-                f"missing values of {informative[0]!r} are informative, so that steps cannot be held out as missing.\n"
-                "    Pass several sequences, or choose by 'evidence_bound', 'bic' or 'icl'."
-            )
-        train = sequences._replace(table=_with_missing_steps(sequences.table, self.steps, model.gaps))
-        fitted = _fit(model, train, weight)
-        n_steps = np.array([float(self.steps.stop - self.steps.start)])
-        return _log_density(fitted, sequences) - _log_density(fitted, train), n_steps
-
-
 def _splits(
-    sequences: Sequences, folds: int, rng: np.random.Generator
-) -> tuple[list[_HeldOutSequences] | list[_HeldOutSegment], str]:
+    sequences: Sequences, weight: np.ndarray | None, folds: int, rng: np.random.Generator
+) -> tuple[list[Split], str]:
     """Return the parts to hold out, one after the other, and their description."""
     n = sequences.n_sequences
     if n > 1:
         fold = random_folds(np.zeros(n, dtype=np.intp), min(folds, n), rng)
-        parts = [_HeldOutSequences(np.flatnonzero(fold == k)) for k in np.unique(fold)]
+        tests = rows_by_code(fold, int(fold.max()) + 1)
+        parts: list[Split] = [partial(_score_sequences, sequences, weight, test) for test in tests]
         return parts, f"{n} sequences held out in {len(parts)} folds"
     n_steps = int(sequences.offsets[-1])
     if n_steps < 2:
         raise DataError("there is 1 step in all; expected at least 2, to hold some out.")
     bounds = np.linspace(0, n_steps, min(folds, n_steps) + 1).round().astype(int)
-    segments = [_HeldOutSegment(slice(start, stop)) for start, stop in pairwise(bounds.tolist())]
-    return segments, f"1 sequence: {len(segments)} segments held out in turn, each scored given all other steps"
+    parts = [partial(_score_segment, sequences, weight, slice(*ends)) for ends in pairwise(bounds.tolist())]
+    return parts, f"1 sequence: {len(parts)} segments held out in turn, each scored given all other steps"
+
+
+def _score_sequences(
+    sequences: Sequences, weight: np.ndarray | None, test: np.ndarray, model: HiddenMarkovModel
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted log p(sequence) of some under the model of all others, and the weighted numbers of steps."""
+    train = np.setdiff1d(np.arange(sequences.n_sequences), test)
+    fitted = _fit(model, sequences.some(train)[1], None if weight is None else weight[train])
+    _, held_out = sequences.some(test)
+    size = np.ones(len(test)) if weight is None else weight[test]
+    return _log_density(fitted, held_out) * size, held_out.lengths * size
+
+
+def _score_segment(
+    sequences: Sequences, weight: np.ndarray | None, steps: slice, model: HiddenMarkovModel
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log p(segment | all other steps) under a model fitted with the segment missing, and its length."""
+    families: dict[Name, Family] = model.columns  # type: ignore[assignment]  # as fitted to all steps
+    informative = [name for name, family in families.items() if family.present_family is not None]
+    if informative:
+        raise DataError(
+            f"missing values of {informative[0]!r} are informative, so that steps cannot be held out as missing.\n"
+            "    Pass several sequences, or choose by 'evidence_bound', 'bic' or 'icl'."
+        )
+    train = sequences._replace(table=_with_missing_steps(sequences.table, steps, model.gaps))
+    fitted = _fit(model, train, weight)
+    n_steps = np.array([float(steps.stop - steps.start)])
+    return _log_density(fitted, sequences) - _log_density(fitted, train), n_steps
 
 
 def _with_missing_steps(table: Table, steps: slice, gaps: Name | None) -> Table:
     """Return the table with some steps missing; the column of gaps stays as it is."""
-    columns: dict[Name, object] = {}
-    for name, column in table.columns.items():
+    columns = dict(table.columns)
+    for name, column in columns.items():
         if name == gaps and gaps is not None:
-            columns[name] = column
             continue
         if isinstance(column, SparseRows):
             raise DataError.wrong_type(f"column {name!r}", "sparse", "dense columns, so that steps can be held out")
         cells = np.asarray(column)
-        cells = cells.astype(np.float64) if cells.dtype.kind in "iuf" else cells.astype(object)
+        cells = cells.astype(np.float64 if cells.dtype.kind in "iuf" else object)
         cells[steps] = np.nan if cells.dtype.kind == "f" else None
         columns[name] = cells
     return Table(columns)
