@@ -13,7 +13,13 @@ from tallybayes.data.encoding import encode
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
-from tallybayes.evaluation.named_columns import class_domain, column_or_values, names_in, without_columns
+from tallybayes.evaluation.named_columns import (
+    class_domain,
+    column_or_values,
+    names_in,
+    required_columns,
+    without_columns,
+)
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.estimator import Estimator
@@ -227,7 +233,7 @@ def _score_rows(model: ClassPredictor | Mixture, request: _Request) -> _ScoredRo
     source = open_source(data)
     if source is None or not len(source.first_batch()):
         table = open_features(data if source is None else source.first_batch())
-        extra = [name for name in names if name not in set(model._required_columns)]
+        extra = [name for name in names if name not in set(required_columns(model))]
         if extra and not model.input_format_.by_name:
             data = without_columns(table, extra)
         return _ScoredRows(table, table.n_rows, *_scores(model, data))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tallybayes.data.table import Table
+from tallybayes.models.base import Model
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -14,7 +15,7 @@ from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.estimated_network import network_of
 from tallybayes.tally.domain import Domain
-from tallybayes.typing import Rows
+from tallybayes.typing import Name, Rows
 
 
 def column_or_values(table: Table, values: object) -> Any:
@@ -25,11 +26,17 @@ def column_or_values(table: Table, values: object) -> Any:
 ClassModel = ClassConditionalModel | AutoClassifier | NearestClassMean | BayesianNetwork | HiddenMarkovModel
 
 
-def class_domain(model: ClassModel, node: Any = None) -> Domain:
+def class_domain(model: ClassModel, node: Name | None = None) -> Domain:
     """Return the classes of a model as a domain: of a network, the levels of a node; of sequences, the states."""
     if isinstance(model, BayesianNetwork):
+        assert node is not None
         return network_of(model).domains[node]
     return model._estimated_hmm.states if isinstance(model, HiddenMarkovModel) else model._class_domain
+
+
+def required_columns(model: Model | AutoClassifier) -> list[Name]:
+    """Return the columns that rows for a fitted model must have."""
+    return model._required_columns
 
 
 def names_in(arguments: Iterable[object]) -> list[Any]:

@@ -19,7 +19,13 @@ from tallybayes.errors import DataError, printable
 from tallybayes.evaluation.checks.outliers import cells_of, find_outliers, with_missing
 from tallybayes.evaluation.comparison.drift import drift
 from tallybayes.evaluation.evaluate import evaluate
-from tallybayes.evaluation.named_columns import class_domain, column_or_values, names_in, without_columns
+from tallybayes.evaluation.named_columns import (
+    class_domain,
+    column_or_values,
+    names_in,
+    required_columns,
+    without_columns,
+)
 from tallybayes.evaluation.validation.cross_validation import cross_validate, leave_one_out
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -154,7 +160,7 @@ class _AuditInput(NamedTuple):
         labels = column_or_values(table, target)
         labels = None if labels is None else check_target(labels, table.n_rows)
         groups = column_or_values(table, by)
-        required = set(model._required_columns)
+        required = set(required_columns(model))
         table = without_columns(table, [name for name in names_in((target, by)) if name not in required])
         table = with_parts_of_dates(table, required)
         features, cells = _without_unexpected_values(model, table, first_row)

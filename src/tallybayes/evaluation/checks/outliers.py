@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from tallybayes.data.encoding import missing_mask
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
+from tallybayes.evaluation.named_columns import required_columns
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -75,7 +76,7 @@ def _density_model(model: Audited, table: Table) -> DensityModel | None:
     """Return the model of p(row): of several, the one of the largest weight that uses the columns as they are."""
     if not isinstance(model, AutoClassifier):
         return model
-    usable = [member for member in model.members_ if set(member.model._required_columns) <= set(table.columns)]
+    usable = [member for member in model.members_ if set(required_columns(member.model)) <= set(table.columns)]
     return max(usable, key=lambda member: member.spec.weight).model if usable else None
 
 
@@ -131,7 +132,7 @@ def _with_responsible_column(
 
     The columns are removed from copies of the rows, many of which are scored in one call.
     """
-    names = [name for name in model._required_columns if name in table.columns]
+    names = [name for name in required_columns(model) if name in table.columns]
     n = min(len(outliers), max(20, _ATTRIBUTED // max(1, len(names)))) if names else 0  # rows that are explained
     rows = table.rows(outliers[:n])
     gain = np.zeros((len(names), len(outliers)))

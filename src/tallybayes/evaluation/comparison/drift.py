@@ -10,7 +10,7 @@ from scipy.special import fdtrc, stdtrit
 
 from tallybayes.data.array_input import as_array
 from tallybayes.errors import DataError
-from tallybayes.evaluation.comparison.model_difference import difference
+from tallybayes.evaluation.comparison.model_difference import ColumnName, difference
 from tallybayes.models.base import Model
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inputs.features import is_name, only_column, open_features
@@ -20,7 +20,7 @@ from tallybayes.results.difference import ColumnDifference
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows
+from tallybayes.typing import Labels, Name, Rows
 
 _BLOCKS = 20
 _MASS = 0.99
@@ -102,7 +102,7 @@ def _jackknife_interval(
     )
 
 
-def _n_parameters(model: Model | AutoClassifier, column: Any) -> int:
+def _n_parameters(model: Model | AutoClassifier, column: ColumnName) -> int:
     """Return the number of parameters of a column in all groups; 1, the most sensitive, if it is unknown."""
     if isinstance(model, AutoClassifier):
         return max(_n_parameters(member.model, column) for member in model.members_)
@@ -115,9 +115,9 @@ def _n_parameters(model: Model | AutoClassifier, column: Any) -> int:
     return 1
 
 
-def _label_arguments(y: Any, rows: slice | np.ndarray) -> dict[str, Any]:
+def _label_arguments(y: Name | np.ndarray | None, rows: slice | np.ndarray) -> dict[str, Any]:
     """Return the argument y of ``partial_fit`` and ``forget`` for some rows; empty without a target."""
-    return {} if y is None else {"y": y if is_name(y) else y[rows]}
+    return {} if y is None else {"y": y if is_name(y) else np.asarray(y)[rows]}
 
 
 def _pool_classes(model: Model | AutoClassifier) -> NaiveBayes:

@@ -20,6 +20,7 @@ from tallybayes.models.base import Model
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.inspection.parameter_table import ParameterTable
+from tallybayes.models.network.estimated_network import network_of
 from tallybayes.models.one_dependence.one_dependence_classifier import OneDependenceClassifier
 from tallybayes.results.difference import ColumnDifference, Difference
 from tallybayes.statistics.counts import Counts
@@ -142,7 +143,8 @@ def _factors(model: Model) -> list[LabeledFactor]:
     """Return the labeled factors of a model, p(class) first; those of one-dependence classifiers given the class."""
     factors = model._labeled_factors()
     if isinstance(model, OneDependenceClassifier):
-        return [factors[0], *(model._pairs.labeled_factor(name) for name in model._pairs.counts.names)]
+        pairs = model._pairs
+        return [factors[0], *(pairs.labeled_factor(name) for name in pairs.counts.names)]
     return factors
 
 
@@ -363,14 +365,15 @@ def _word_divergence(pair: _FactorPair, old_rows: np.ndarray, new_rows: np.ndarr
 
 def _line_divergence(pair: _FactorPair, name: ColumnName) -> np.ndarray:
     """Return the divergence of a linear Gaussian node, averaged over the distribution of its parents after."""
-    model = pair.new_side.model
+    model: Any = pair.new_side.model
     factor = pair.new
     index = pair.new_side.index
     new = pair.new_side.parameters
     old = pair.old_side.parameters
     if getattr(model, "_fixed_parameters", None) is not None:
         return np.full(np.shape(new.intercept), np.nan)
-    moments = model._estimated_network.nodes[name].flat()
+    node: Any = name
+    moments = network_of(model).nodes[node].flat()
     k = len(factor.inputs)
     weight = np.maximum(moments.weight[..., :1, None], 1e-300)
     shape = pair.new_side.shape

@@ -80,7 +80,7 @@ def counted_rows(model: ClassConditionalModel | BayesianNetwork | HiddenMarkovMo
     factors = model._feature_factors()
     if isinstance(model, Mixture):
         return CountedRows(_columns(model.tally_, factors, None))
-    target = model._target
+    target = model.target_
     counts = model.tally_[target]
     assert isinstance(counts, Counts)
     seen = counts.table > 0

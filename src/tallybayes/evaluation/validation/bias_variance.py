@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import _num_samples
 
 from tallybayes._utils.progress import progress
 from tallybayes.errors import DataError
@@ -84,13 +85,13 @@ def bias_variance(
     return BiasVariance(settings, unbiased, np.array(variance), float(noise), int(n_draws))
 
 
-def _true_targets(truth: Callable[[Any], Any], rows: Any) -> np.ndarray:
+def _true_targets(truth: Callable[[Any], Any], rows: Rows) -> np.ndarray:
     """Return the true targets of rows; raise DataError unless there is a finite number for every row."""
     targets = np.asarray(truth(rows), dtype=float)
     finite = bool(np.isfinite(targets).all())
-    if targets.ndim != 1 or len(targets) != len(rows) or not finite:
+    if targets.ndim != 1 or len(targets) != _num_samples(rows) or not finite:
         raise DataError(
             f"truth returned an array of shape {targets.shape}, finite: {finite}; expected a finite number for each of "
-            f"{len(rows)} rows."
+            f"{_num_samples(rows)} rows."
         )
     return targets

@@ -359,7 +359,14 @@ def _subtract_folds(
     else:
         scores = score_folds(rows, models, rows.without, fold)
     return [
-        _classification(HeldOut(each, fold, own), each.classes_, rows.codes, score, rows.weight, ordered=rule.ordered)
+        _classification(
+            HeldOut(each, fold, own, impossible=score.impossible),
+            each.classes_,
+            rows.codes,
+            score,
+            rows.weight,
+            ordered=rule.ordered,
+        )
         for each, score, own in zip(models, scores, parameters, strict=True)
     ]
 
@@ -386,7 +393,7 @@ def _classification(
         log_proba[index],
         weight=None if weight is None else weight[index],
         log_density=None if np.isnan(density).any() else density,  # nearest class means have no density
-        held_out=held_out._replace(impossible=scores.impossible),
+        held_out=held_out,
     )
 
 
@@ -487,13 +494,14 @@ def evaluate_held_out(
     if isinstance(subject, HeldSequences):
         predictions = subject.score(splits)
         lengths = subject.sequences.lengths
-        if subject.labels is None:
-            log_likelihood = predictions.log_likelihood[rows]
-            return DensityEvaluation(log_likelihood, steps=lengths[rows], weight=weight_of_rows, held_out=held_out)
-        return SequenceEvaluation(model.states_, subject.states, predictions, lengths, weight, held_out=held_out)
+        if subject.labels is not None:
+            return SequenceEvaluation(model.states_, subject.states, predictions, lengths, weight, held_out=held_out)
+        log_likelihood = predictions.log_likelihood[rows]
+        return DensityEvaluation(log_likelihood, steps=lengths[rows], weight=weight_of_rows, held_out=held_out)
     scores = subject.score(splits)
     if not subject.n_classes:
         return DensityEvaluation(scores.log_density[rows], weight=weight_of_rows, held_out=held_out)
+    held_out = HeldOut(model, fold, parameters, subject.requires_refit, scores.impossible)
     classes = model.levels_[subject.target] if isinstance(subject, NetworkRows) else model.classes_
     return _classification(held_out, classes, subject.codes, scores, weight, ordered=rule.ordered)
 

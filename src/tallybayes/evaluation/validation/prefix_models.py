@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from tallybayes.errors import TallybayesError
 from tallybayes.models.classification.classifier import Classifier
@@ -32,9 +33,9 @@ class SingleClassPredictor:
     def __init__(self, label: np.ndarray) -> None:
         self.classes_ = label
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Return probability 1 for every row."""
-        return np.ones((X.shape[0] if hasattr(X, "shape") else len(X), 1))
+        return np.ones((_num_samples(X), 1))
 
 
 def is_incremental(model: object) -> bool:

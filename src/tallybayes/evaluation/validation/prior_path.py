@@ -92,7 +92,7 @@ def _leave_one_out(model: Estimator, data: Rows, target: Labels | None, sample_w
     fold = np.arange(rows.table.n_rows)
 
     def evaluated(strength: float) -> RowEvaluation:
-        scaled = rows.model._with_scaled_priors(strength)
+        scaled: Any = _with_scaled_priors(rows.model, strength)
         scores = score_left_out(rows, scaled)
         options: Any = {"weight": rows.weight, "log_density": scores.log_density}
         held_out = HeldOut(scaled, fold, {"strength": strength}, impossible=scores.impossible)
@@ -114,10 +114,15 @@ def _ten_folds(model: Estimator, data: Rows, target: Labels | None, sample_weigh
             other = make_holdout(clone(model).set_params(prior=prior), data, target, sample_weight)
         else:
             other = copy.copy(subject)
-            other.full_model = subject.full_model._with_scaled_priors(strength)
+            other.full_model = _with_scaled_priors(subject.full_model, strength)
         return evaluate_held_out(other, fold, known, {"strength": strength}, rule)
 
     return evaluated
+
+
+def _with_scaled_priors(model: Model, strength: float) -> Model:
+    """Return a model of the same counts whose resolved priors are multiplied in strength."""
+    return model._with_scaled_priors(strength)
 
 
 def _log2_evidence(model: Model) -> float:
