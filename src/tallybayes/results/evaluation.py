@@ -41,6 +41,14 @@ class HeldOut(NamedTuple):
         Whether the model was refitted for every fold; otherwise the fold was subtracted from the counts of all rows.
     impossible : ndarray of bool of shape (n,), or None
         The rows with probability 0 in every class when they are held out: they get the class prior.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"sky": ["sun", "rain", "sun", "rain", "sun"], "picnic": [1, 0, 1, 0, 0]}
+    >>> result = tb.cross_validate(tb.NaiveBayes(), rows, "picnic", folds=[0, 0, 1, 1, 1])
+    >>> result.held_out.fold.tolist(), result.held_out.refitted
+    ([0, 0, 1, 1, 1], False)
     """
 
     model: Any

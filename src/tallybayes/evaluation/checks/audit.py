@@ -290,7 +290,9 @@ def _rows_with_known_labels(rows: _AuditInput, notes: list[str]) -> tuple[np.nda
     missing = missing_mask(rows.labels)
     labeled = np.flatnonzero(~missing)
     labels = cells_of(_take(rows.labels, labeled))
-    is_known = class_domain(model, rows.node).positions_of(labels) >= 0
+    different = list(dict.fromkeys(labels))
+    known = dict(zip(different, class_domain(model, rows.node).positions_of(different) >= 0, strict=True))
+    is_known = np.array([known[label] for label in labels], dtype=bool)
     n_missing = int(missing.sum())
     if n_missing:
         notes.append(f"{n_missing} row{'s have' if n_missing > 1 else ' has'} no label")

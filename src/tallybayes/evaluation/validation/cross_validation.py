@@ -358,17 +358,11 @@ def _subtract_folds(
         scores = score_folds(rows, models, list(sums).__getitem__, fold)
     else:
         scores = score_folds(rows, models, rows.without, fold)
-    return [
-        _classification(
-            HeldOut(each, fold, own, impossible=score.impossible),
-            each.classes_,
-            rows.codes,
-            score,
-            rows.weight,
-            ordered=rule.ordered,
-        )
-        for each, score, own in zip(models, scores, parameters, strict=True)
-    ]
+    results: list[RowEvaluation] = []
+    for each, score, own in zip(models, scores, parameters, strict=True):
+        held_out = HeldOut(each, fold, own, impossible=score.impossible)
+        results.append(_classification(held_out, each.classes_, rows.codes, score, rows.weight, ordered=rule.ordered))
+    return results
 
 
 def _classification(
