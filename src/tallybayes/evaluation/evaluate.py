@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -195,9 +196,10 @@ def _evaluate_mixture(model: Mixture, request: _Request) -> DensityEvaluation:
     """Evaluate the density of rows."""
     check_no_target(request.target)
     scored = _score_rows(model, request)
-    assert scored.log_density is not None
     weight = request.weight(scored.columns, scored.n_rows)
-    return DensityEvaluation(scored.log_density, weight=weight, **request.groups(scored.columns))
+    _, log_density = scored.scores()
+    assert log_density is not None
+    return DensityEvaluation(log_density, weight=weight, **request.groups(scored.columns))
 
 
 def _evaluate_classes(model: ClassPredictor, request: _Request) -> Evaluation:
@@ -214,16 +216,15 @@ def _evaluate_classes(model: ClassPredictor, request: _Request) -> Evaluation:
 
 
 class _ScoredRows(NamedTuple):
-    """The named columns of rows, and log p(class | row) and log p(row) of each, None if the model has none."""
+    """The named columns of rows, and a function that returns their scores."""
 
     columns: Table
     n_rows: int
-    log_proba: np.ndarray | None
-    log_density: np.ndarray | None
+    scores: Callable[[], _Scores]
 
 
 def _score_rows(model: ClassPredictor | Mixture, request: _Request) -> _ScoredRows:
-    """Score rows, of a source in batches.
+    """Score rows, of a source in batches; rows in memory are scored later, after the labels are checked.
 
     Named columns and scores of a source come from one pass: in a second one, a database may return the rows in another
     order.
@@ -236,16 +237,16 @@ def _score_rows(model: ClassPredictor | Mixture, request: _Request) -> _ScoredRo
         extra = [name for name in names if name not in set(required_columns(model))]
         if extra and not model.input_format_.by_name:
             data = without_columns(table, extra)
-        return _ScoredRows(table, table.n_rows, *_scores(model, data))
+        return _ScoredRows(table, table.n_rows, partial(_scores, model, data))
     batches = [
         (named, rows.n_rows, *_scores(model, rows)) for rows, named in query_batches(model, source, names, "evaluating")
     ]
     columns, n_rows, *scores = zip(*batches, strict=True)
     log_proba, log_density = (None if part[0] is None else np.concatenate(part) for part in scores)
-    return _ScoredRows(joined_columns(list(columns)), sum(n_rows), log_proba, log_density)
+    return _ScoredRows(joined_columns(list(columns)), sum(n_rows), lambda: (log_proba, log_density))
 
 
-def _scores(model: ClassPredictor | Mixture, rows: Rows) -> tuple[np.ndarray | None, np.ndarray | None]:
+def _scores(model: ClassPredictor | Mixture, rows: Rows) -> _Scores:
     """Return log p(class | row) and log p(row) of some rows, None where the model has none."""
     log_proba = None if isinstance(model, Mixture) else model.predict_log_proba(rows)
     return log_proba, model.score_samples(rows) if hasattr(model, "score_samples") else None
