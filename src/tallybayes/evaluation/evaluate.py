@@ -210,9 +210,13 @@ def _evaluate_classes(model: ClassPredictor, request: _Request) -> Evaluation:
     target = request.target
     labels = table.column(target) if is_name(target) else check_target(target, scored.n_rows)
     codes = _codes_of(labels, class_domain(model), weight)
-    assert scored.log_proba is not None
     options = request.groups(table)
-    return Evaluation(model.classes_, codes, scored.log_proba, weight=weight, log_density=scored.log_density, **options)
+    log_proba, log_density = scored.scores()
+    assert log_proba is not None
+    return Evaluation(model.classes_, codes, log_proba, weight=weight, log_density=log_density, **options)
+
+
+_Scores = tuple[np.ndarray | None, np.ndarray | None]  # log p(class | row) and log p(row), None if the model has none
 
 
 class _ScoredRows(NamedTuple):
