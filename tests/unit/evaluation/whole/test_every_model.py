@@ -56,7 +56,7 @@ def test_folds_are_told_by_the_model_fitted_without_them(name):
     case = CASES[name]
     found = tb.cross_validate(case.model, case.data, case.target, folds=3)
     assert found.refitted == case.refitted
-    assert ("fitted again" in repr(found)) == case.refitted
+    assert ("refitted for every fold" in repr(found)) == case.refitted
     assert len(found.fold) == case.n
     assert found.loss.low <= found.loss.value <= found.loss.high
     for fold in range(3):
@@ -123,7 +123,7 @@ def test_candidates_are_what_each_is_alone(name):
     assert found.excess_loss(found.best).value == 0
     assert len(found.to_frame()) == 2
     assert found.best.loss_name in repr(found)
-    assert ("fitted again" in repr(found)) == case.refitted
+    assert ("refitted for every fold" in repr(found)) == case.refitted
 
 
 def test_unlabeled_rows_stay_in_every_training_set():
@@ -320,7 +320,7 @@ def test_every_point_of_a_path_is_the_model_with_that_prior(name):
     whole = case.fit(np.arange(case.n))
     assert path.by_log_loss in (0.5, 4.0)
     assert len(path.to_frame()) == 2
-    assert ("fitted again" in repr(path)) == case.refitted
+    assert ("refitted for every fold" in repr(path)) == case.refitted
     assert path.results[0].loss_name in repr(path)
     n_pictures = 2 if case.kind in ("classes", "states") else 1
     assert len(path.plot().axes) == n_pictures + path.has_evidence
