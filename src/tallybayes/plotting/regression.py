@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.evaluation.validation.parameter_grid import listed
+from tallybayes.evaluation.validation.arguments import listed
 from tallybayes.models.regression.regression_counts import target_moments
 from tallybayes.models.regression.regression_fit import read_rows
 from tallybayes.models.regression.target_prediction import predict_targets

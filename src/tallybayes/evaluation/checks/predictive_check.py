@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError
 from tallybayes.evaluation.checks.replicated_data import ReplicatedFactor, make_replicated_factor, sources
 from tallybayes.evaluation.checks.summary_statistics import TokenCounts
+from tallybayes.evaluation.validation.arguments import check_count
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.network.bayesian_network import BayesianNetwork
@@ -71,8 +72,7 @@ def predictive_check(
         expected = "a generative model of rows, such as tb.NaiveBayes or tb.BayesianNetwork"
         raise DataError.wrong_type("model", type(model).__name__, expected)
     check_is_fitted(model, "tally_")
-    if not isinstance(n_draws, int | np.integer) or n_draws < 1:
-        raise DataError(f"n_draws is {n_draws!r}; expected a whole number of at least 1.")
+    check_count("n_draws", n_draws)
     rng = np.random.default_rng(random_state)
     checks: list[Check] = []
     parts: list[ReplicatedFactor] = []

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from tallybayes._utils.progress import progress
 from tallybayes.errors import DataError
-from tallybayes.evaluation.validation.parameter_grid import listed
+from tallybayes.evaluation.validation.arguments import check_count, listed
 from tallybayes.results.bias_variance import BiasVariance
 from tallybayes.typing import Candidates, EstimatorLike, RandomState, Rows
 
@@ -67,8 +67,7 @@ def bias_variance(
         raise DataError.wrong_type("truth", repr(truth), "a function of the rows, such as lambda x: x[:, 0] ** 2")
     if not (np.isfinite(noise) and noise >= 0):
         raise DataError(f"noise is {noise!r}; expected a finite number of at least 0.")
-    if not isinstance(n_draws, int | np.integer) or n_draws < 2:
-        raise DataError(f"n_draws is {n_draws!r}; expected a whole number of at least 2.")
+    check_count("n_draws", n_draws, 2)
     settings = listed(candidates)
     inputs = X if at is None else at
     center = _true_targets(truth, X)

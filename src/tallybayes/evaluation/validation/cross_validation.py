@@ -20,7 +20,7 @@ from tallybayes.estimation.resampling.held_out import HoldOutRows, Split, forwar
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.evaluation.evaluate import check_no_target
 from tallybayes.evaluation.named_columns import split_columns
-from tallybayes.evaluation.validation.parameter_grid import candidate_models, reestimated_models
+from tallybayes.evaluation.validation.arguments import candidate_models, reestimated_models
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows
 from tallybayes.models.classification.held_out_scores import (

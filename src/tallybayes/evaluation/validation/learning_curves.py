@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from tallybayes._utils.progress import progress
+from tallybayes.data.encoding import missing_mask
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.estimation.resampling.folds import random_folds
+from tallybayes.evaluation.validation.arguments import check_count, named_models
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
 from tallybayes.models.inputs.features import check_target, is_name, only_column
 from tallybayes.results.classification_metrics import ScoredRows
@@ -74,9 +77,10 @@ def learning_curves(
     >>> tb.learning_curves(tb.GaussianDiscriminant(covariance="tied"), X, y, [15, 120]).error.shape
     (1, 2, 10)
     """
-    named = {str(name): each for name, each in _named(models).items()}
-    if isinstance(n_repeats, bool) or not isinstance(n_repeats, int) or n_repeats < 1:
-        raise DataError.wrong_type("n_repeats", repr(n_repeats), "a whole number of at least 1")
+    named = named_models(models)
+    for name, model in named.items():
+        _check_classifier(name, model)
+    check_count("n_repeats", n_repeats)
     X, labels = _open_rows(data, target)
     classes, codes = np.unique(labels, return_inverse=True)
     rng = np.random.default_rng(random_state)
@@ -128,20 +132,18 @@ def penalty_of(model: EstimatorLike) -> str:
     return "penalty by cross-validation" if "Cs" in parameters or "alphas" in parameters else ""
 
 
-def _named(models: EstimatorLike | Mapping[str, EstimatorLike]) -> dict[str, Any]:
-    """Return models by name; raise DataError unless all are classifiers with probabilities."""
-    named: dict[str, Any] = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
-    if not named:
-        raise DataError("models is empty; expected at least one model.")
-    for name, model in named.items():
-        kind = f"{model.__name__}, a class" if isinstance(model, type) else type(model).__name__
-        if isinstance(model, type) or not hasattr(model, "fit") or not is_classifier(model):
-            hint = "Pass an instance." if isinstance(model, type) else "Pass several models as a mapping from names."
-            raise DataError.wrong_type(f"model {printable(name)!r}", kind, "a classifier", hint)
-        if not hasattr(model, "predict_proba"):
-            hint = "Wrap it in scikit-learn's CalibratedClassifierCV."
-            raise DataError.wrong_type(f"model {printable(name)!r}", kind, "a classifier with predict_proba", hint)
-    return named
+def _check_classifier(name: str, model: EstimatorLike) -> None:
+    """Raise DataError unless a model is a classifier with probabilities."""
+    kind = f"{model.__name__}, a class" if isinstance(model, type) else type(model).__name__
+    expected = hint = ""
+    if isinstance(model, type) or not hasattr(model, "fit") or not is_classifier(model):
+        expected = "a classifier"
+        hint = "Pass an instance." if isinstance(model, type) else "Pass several models as a mapping from names."
+    elif not hasattr(model, "predict_proba"):
+        expected = "a classifier with predict_proba"
+        hint = "Wrap it in scikit-learn's CalibratedClassifierCV."
+    if expected:
+        raise DataError.wrong_type(f"model {printable(name)!r}", kind, expected, hint)
 
 
 def _over_all_classes(classes: np.ndarray, known: np.ndarray, proba: np.ndarray, n_rows: int) -> np.ndarray:
@@ -152,11 +154,10 @@ def _over_all_classes(classes: np.ndarray, known: np.ndarray, proba: np.ndarray,
     return out
 
 
-def _open_rows(data: Any, target: Labels) -> tuple[Any, np.ndarray]:
+def _open_rows(rows: Rows, target: Labels) -> tuple[Any, np.ndarray]:
     """Return rows that can be indexed, and their labels as an array."""
-    source = open_source(data)
-    if source is not None:
-        data = source.read("learning curves").to_pandas()
+    source = open_source(rows)
+    data: Any = rows if source is None else source.read("learning curves").to_pandas()
     if isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
         import pandas as pd
 
@@ -171,9 +172,9 @@ def _open_rows(data: Any, target: Labels) -> tuple[Any, np.ndarray]:
             raise DataError.unknown_column([target], frame.columns)
         data = frame.drop(target).to_native()
         target = frame.get_column(target).to_numpy()
-    n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
+    n_rows = _num_samples(data)
     labels = np.asarray(check_target(only_column(target), n_rows))
-    missing = np.array([_is_missing(one) for one in labels]) if labels.dtype.kind in "Of" else np.zeros(n_rows, bool)
+    missing = missing_mask(labels)
     if missing.any():
         raise LabelError(
             f"the labels of {int(missing.sum()):,} rows are missing, the first that of row {int(missing.argmax())}; "
@@ -182,11 +183,6 @@ def _open_rows(data: Any, target: Labels) -> tuple[Any, np.ndarray]:
     if n_rows < _FOLDS:
         raise DataError(f"there are {n_rows} rows; expected at least {_FOLDS}, since a fifth of them is held out.")
     return data, labels.astype(str) if labels.dtype == object else labels
-
-
-def _is_missing(label: object) -> bool:
-    """Return whether a label is None, NaN or a missing value of pandas."""
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
 def _check_sizes(sizes: Sequence[int] | None, most: int, n_classes: int) -> np.ndarray:

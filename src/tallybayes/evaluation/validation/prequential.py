@@ -20,6 +20,7 @@ from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.evaluation.comparison.model_difference import difference
 from tallybayes.evaluation.named_columns import names_in, without_columns
+from tallybayes.evaluation.validation.arguments import check_count, named_models
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -110,12 +111,8 @@ def prequential(
     >>> bool(result.mean("error") < 0.2)
     True
     """
-    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
-    if not named:
-        raise DataError("models is empty; expected at least one model.")
-    streamed = {str(name): _streamed(model, name) for name, model in named.items()}
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise DataError.wrong_type("batch_size", repr(batch_size), "a whole number of at least 1")
+    streamed = {name: _streamed(model, name) for name, model in named_models(models).items()}
+    check_count("batch_size", batch_size)
     n_rows: list[int] = []
     metrics: list[list[_BatchMetrics]] = []
     for batch in _batches(stream, target, time, batch_size):

@@ -19,6 +19,7 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.resampling.folds import random_folds, rows_by_code
+from tallybayes.evaluation.validation.arguments import check_count
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.family import Family
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -113,8 +114,7 @@ def _check_arguments(model: object, numbers: list[int], by: str, folds: int) -> 
         raise DataError.wrong_type("by", repr(by), " or ".join(map(repr, CRITERIA)))
     if not numbers or not all(is_integer_at_least(number) for number in numbers) or len(set(numbers)) < len(numbers):
         raise DataError.wrong_type("candidates", repr(numbers), "different whole numbers of at least 1")
-    if not is_integer_at_least(folds, 2):
-        raise DataError.wrong_type("folds", repr(folds), "a whole number of at least 2")
+    check_count("folds", folds, 2)
 
 
 def _open_weighted(

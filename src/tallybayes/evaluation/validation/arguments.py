@@ -1,4 +1,4 @@
-"""Candidates: sets of parameters to compare."""
+"""Arguments of validations: candidates (sets of parameters to compare), models by name, and numbers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,23 @@ import numpy as np
 from sklearn.base import clone
 
 from tallybayes.errors import DataError
+from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.models.base import Model
 from tallybayes.typing import Candidates, EstimatorLike
+
+
+def named_models(models: EstimatorLike | Mapping[str, EstimatorLike]) -> dict[str, Any]:
+    """Return models by name; a single one is named after its class."""
+    named = models if isinstance(models, Mapping) else {type(models).__name__: models}
+    if not named:
+        raise DataError("models is empty; expected at least one model.")
+    return {str(name): model for name, model in named.items()}
+
+
+def check_count(name: str, number: object, least: int = 1) -> None:
+    """Raise DataError unless a parameter is a whole number of at least 1, or another least number."""
+    if not is_integer_at_least(number, least):
+        raise DataError.wrong_type(name, repr(number), f"a whole number of at least {least}")
 
 
 def listed(candidates: Candidates | None) -> list[dict[str, Any]]:
