@@ -6,7 +6,9 @@ Models whose counts cannot be subtracted are refitted for every fold.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -21,6 +23,7 @@ from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.evaluation.evaluate import check_no_target
 from tallybayes.evaluation.named_columns import split_columns
 from tallybayes.evaluation.validation.arguments import candidate_models, reestimated_models
+from tallybayes.models.base import Model
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows
 from tallybayes.models.classification.held_out_scores import (
@@ -272,6 +275,7 @@ class FoldRule(NamedTuple):
     order: Labels | None = None
     random_state: RandomState = None
     one_by_one: bool = False
+    at_most: bool = False  # whether few rows are assigned to fewer folds
 
     @property
     def ordered(self) -> bool:
@@ -299,7 +303,8 @@ class FoldRule(NamedTuple):
         if self.one_by_one:
             fold[known] = known
         else:
-            fold[known] = random_folds(codes[known], self.folds, self.random_state)
+            n_folds = min(self.folds, len(known)) if self.at_most else self.folds
+            fold[known] = random_folds(codes[known], n_folds, self.random_state)
         return fold
 
     def splits(self, fold: np.ndarray, known: np.ndarray) -> list[Split]:
@@ -320,16 +325,16 @@ def _validate(
 ) -> RowEvaluation | Selection:
     """Return the metrics of held-out rows, of a model or of all candidates."""
     rule.check()
-    arguments = (data, target, sample_weight, candidates, rule)
+    rows = (data, target, sample_weight)
+    results: list[RowEvaluation] = []
     if isinstance(model, LinearRegression):
-        results = _validate_regression(model, *arguments)
+        results = _validate_regression(model, *rows, candidates, rule)
     elif isinstance(model, Classifier):
-        try:
-            results = _subtract_folds(model, *arguments)
-        except NotForgettableError:  # the tally depends on EM
-            results = _hold_out(model, *arguments)
-    else:
-        results = _hold_out(model, *arguments)
+        with suppress(NotForgettableError):  # the tally depends on EM
+            results = subtract_folds(model, *rows, partial(reestimated_models, candidates=candidates), rule)
+    if not results:
+        models, parameters = candidate_models(model, candidates)
+        results = hold_out([make_holdout(each, *rows) for each in models], parameters, rule)
     _warn_impossible(results)
     return results[0] if candidates is None else Selection(results)
 
@@ -337,19 +342,22 @@ def _validate(
 # ---- Classifiers: counts are subtracted -----------------------------------------------------------------------------
 
 
-def _subtract_folds(
+def subtract_folds(
     model: Classifier,
     data: Rows,
     target: Labels | None,
     sample_weight: SampleWeights,
-    candidates: Candidates | None,
+    variants: Callable[[Model], tuple[list[Any], list[dict[str, Any]]]],
     rule: FoldRule,
 ) -> list[RowEvaluation]:
-    """Return the results of a classifier: every fold is counted once and subtracted; single rows in closed form."""
+    """Return the results of a classifier: every fold is counted once and subtracted; single rows in closed form.
+
+    ``variants`` returns models of the same counts as the model of all rows, and their parameters.
+    """
     opened = open_rows(model, data, target, sample_weight)
     fold = rule.assign(opened.labels)
     rows = count_rows(opened, None if rule.one_by_one else fold)
-    models, parameters = reestimated_models(rows.model, candidates)
+    models, parameters = variants(rows.model)
     if rule.one_by_one:
         scores = [score_left_out(rows, each) for each in models]
     elif rule.ordered:
@@ -430,26 +438,19 @@ def _validate_regression(
 # ---- All other models -----------------------------------------------------------------------------------------------
 
 
-def _hold_out(
-    model: Estimator,
-    data: Rows,
-    target: Labels | None,
-    sample_weight: SampleWeights,
-    candidates: Candidates | None,
-    rule: FoldRule,
+def hold_out(
+    subjects: list[HeldSequences | HoldOutRows], parameters: list[dict[str, Any]], rule: FoldRule
 ) -> list[RowEvaluation]:
-    """Return the results of any model of rows or sequences, held out fold by fold."""
-    models, parameters = candidate_models(model, candidates)
-    subjects = [make_holdout(each, data, target, sample_weight) for each in models]
+    """Return the results of models of rows or sequences, which are held out fold by fold."""
     known = subjects[0].codes >= 0
     if rule.one_by_one and any(subject.requires_refit for subject in subjects) and known.sum() > MOST_FITS:
         raise DataError(
-            f"{type(model).__name__} must be refitted without each of {int(known.sum())} rows; expected at most "
-            f"{MOST_FITS} rows.\n    Use tb.cross_validate, which refits it once per fold."
+            f"{type(subjects[0].full_model).__name__} must be refitted without each of {int(known.sum())} rows; "
+            f"expected at most {MOST_FITS} rows.\n    Use tb.cross_validate, which refits it once per fold."
         )
     fold = rule.assign(subjects[0].codes)
     return [
-        evaluate_held_out(subject, fold, known, own, rule) for subject, own in zip(subjects, parameters, strict=True)
+        _evaluate_held_out(subject, fold, known, own, rule) for subject, own in zip(subjects, parameters, strict=True)
     ]
 
 
@@ -470,7 +471,7 @@ def make_holdout(
     raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
 
 
-def evaluate_held_out(
+def _evaluate_held_out(
     subject: HeldSequences | HoldOutRows,
     fold: np.ndarray,
     known: np.ndarray,

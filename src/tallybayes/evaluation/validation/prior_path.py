@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from tallybayes._utils.progress import progress
 from tallybayes.errors import DataError, EstimateError, NotForgettableError
-from tallybayes.evaluation.validation.cross_validation import FoldRule, evaluate_held_out, make_holdout
+from tallybayes.estimation.resampling.held_out import HoldOutRows
+from tallybayes.evaluation.validation.cross_validation import (
+    ONE_BY_ONE,
+    FoldRule,
+    hold_out,
+    make_holdout,
+    subtract_folds,
+)
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.base import Model
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.classification.held_out_scores import count_rows, open_rows, score_left_out
+from tallybayes.models.hmm.hmm_held_out import HeldSequences
 from tallybayes.models.mixture.mixture_model import Mixture
-from tallybayes.results.classification_evaluation import Evaluation
-from tallybayes.results.evaluation import HeldOut, RowEvaluation
+from tallybayes.results.evaluation import RowEvaluation
 from tallybayes.results.prior_path import PriorPath
 from tallybayes.typing import Labels, Rows, SampleWeights
 
@@ -74,50 +79,37 @@ def prior_path(
             f"{model!r} has no prior; expected a model whose prior can be scaled.\n"
             "    Use a model with estimate='bayes' or 'map'."
         )
-    try:
-        evaluate = _leave_one_out if isinstance(model, Classifier) else _ten_folds
-        evaluated = evaluate(model, data, target, sample_weight)
-    except NotForgettableError:  # the tally depends on EM: refit
-        evaluated = _ten_folds(model, data, target, sample_weight)
-    results = [evaluated(strength) for strength in progress(strengths.tolist(), "trying priors")]
+
+    parameters = [{"strength": float(strength)} for strength in strengths]
+
+    def scaled(fitted: Model) -> tuple[list[Any], list[dict[str, Any]]]:
+        """Return the models of the same counts under all priors."""
+        return [_with_scaled_priors(fitted, strength) for strength in strengths], parameters
+
+    results: list[RowEvaluation] = []
+    if isinstance(model, Classifier):
+        with suppress(NotForgettableError):  # the tally depends on EM
+            results = subtract_folds(model, data, target, sample_weight, scaled, ONE_BY_ONE)
+    if not results:
+        subjects = _scaled_subjects(model, data, target, sample_weight, strengths)
+        results = hold_out(subjects, parameters, FoldRule(_FOLDS, random_state=0, at_most=True))
     return PriorPath(strengths, np.array([_log2_evidence(result.model) for result in results]), results)
 
 
-Evaluated = Callable[[float], RowEvaluation]  # from a strength to the held-out metrics
-
-
-def _leave_one_out(model: Estimator, data: Rows, target: Labels | None, sample_weight: SampleWeights) -> Evaluated:
-    """Return a function that evaluates a classifier by leave-one-out, from one count of all rows."""
-    rows = count_rows(open_rows(model, data, target, sample_weight))  # type: ignore[arg-type]  # a classifier
-    fold = np.arange(rows.table.n_rows)
-
-    def evaluated(strength: float) -> RowEvaluation:
-        scaled: Any = _with_scaled_priors(rows.model, strength)
-        scores = score_left_out(rows, scaled)
-        options: Any = {"weight": rows.weight, "log_density": scores.log_density}
-        held_out = HeldOut(scaled, fold, {"strength": strength}, impossible=scores.impossible)
-        return Evaluation(scaled.classes_, rows.codes, scores.log_proba, held_out=held_out, **options)
-
-    return evaluated
-
-
-def _ten_folds(model: Estimator, data: Rows, target: Labels | None, sample_weight: SampleWeights) -> Evaluated:
-    """Return a function that evaluates any model by ten-fold cross-validation; it is refitted if it must be."""
+def _scaled_subjects(
+    model: Estimator, data: Rows, target: Labels | None, sample_weight: SampleWeights, strengths: np.ndarray
+) -> list[HeldSequences | HoldOutRows]:
+    """Return the rows to hold out of the model under every prior; after EM the model is refitted."""
     subject = make_holdout(model, data, target, sample_weight)
-    known = subject.codes >= 0
-    rule = FoldRule(min(_FOLDS, int(known.sum())), random_state=0)
-    fold = rule.assign(subject.codes)
-
-    def evaluated(strength: float) -> RowEvaluation:
-        if subject.requires_refit:
-            prior = {name: own.scaled(strength) for name, own in subject.full_model.prior_.items()}
-            other = make_holdout(clone(model).set_params(prior=prior), data, target, sample_weight)
-        else:
-            other = copy.copy(subject)
-            other.full_model = _with_scaled_priors(subject.full_model, strength)
-        return evaluate_held_out(other, fold, known, {"strength": strength}, rule)
-
-    return evaluated
+    whole = subject.full_model
+    if subject.requires_refit:
+        priors = [{name: own.scaled(strength) for name, own in whole.prior_.items()} for strength in strengths]
+        return [make_holdout(clone(model).set_params(prior=prior), data, target, sample_weight) for prior in priors]
+    subjects = []
+    for strength in strengths:
+        subjects.append(copy.copy(subject))
+        subjects[-1].full_model = _with_scaled_priors(whole, strength)
+    return subjects
 
 
 def _with_scaled_priors(model: Model, strength: float) -> Model:
