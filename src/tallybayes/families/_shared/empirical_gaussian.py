@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tallybayes.distributions.log_gamma import digamma_rising, log_rising, trigamma_rising
+from tallybayes.distributions.log_gamma import digamma_rising, log_rising
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
-from tallybayes.families._shared.newton import newton_maximize
+from tallybayes.families._shared.newton import Evaluate, newton_maximize, with_hessian
 from tallybayes.families.continuous import pooled_scale
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
@@ -18,6 +17,7 @@ from tallybayes.statistics.moments import Moments
 
 _FEW_GROUPS = 10  # number of groups up to which the shape stays at the default's or above
 _Sums = Callable[[np.ndarray], np.ndarray]
+_EvidenceAt = Callable[[np.ndarray], Evaluate]  # of the location: the log evidence of the other parameters
 _MAX_ROUNDS = 8  # of updating the location and maximizing the other parameters
 
 
@@ -73,7 +73,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     return NormalInverseGamma(center + location * np.sqrt(unit), kappa, a, scale, tied_over=shared)
 
 
-def _gamma_evidence(n: np.ndarray, mean: np.ndarray, scatter: np.ndarray, pool: _Sums, over: _Sums) -> Any:
+def _gamma_evidence(n: np.ndarray, mean: np.ndarray, scatter: np.ndarray, pool: _Sums, over: _Sums) -> _EvidenceAt:
     """Return the log evidence as a function of the location, then of log κ, log a and log b/a.
 
     The groups have means and scatter of shape (groups, columns). `pool` sums over the cells that share a variance,
@@ -81,34 +81,24 @@ def _gamma_evidence(n: np.ndarray, mean: np.ndarray, scatter: np.ndarray, pool: 
     """
     half = pool(n) / 2
 
-    def make(location: np.ndarray) -> Any:
+    def make(location: np.ndarray) -> Evaluate:
         square = (mean - location) ** 2
 
-        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             kappa, a = np.exp(point[:, 0]), np.exp(point[:, 1])
             b = a * np.exp(point[:, 2])
             part = n / (kappa + n)  # weight of the squared distance from the location in the scatter, divided by κ
             moved = kappa * part * square / 2
             e, e1 = pool(scatter / 2 + moved), pool(moved * part)
-            e2 = pool(moved * part * (2 * part - 1))
             posterior_scale, posterior_shape = b + e, a + half
             value = (log_rising(a, half) - a * np.log1p(e / b) - half * np.log(posterior_scale)).sum(axis=0)
             value += over(-0.5 * np.log1p(n / kappa))
             by_k = -(posterior_shape * e1 / posterior_scale).sum(axis=0) + over(part) / 2
             by_b = (a - posterior_shape * b / posterior_scale).sum(axis=0)
             by_a = a * (digamma_rising(a, half) - np.log1p(e / b)).sum(axis=0)
-            by_kk = (
-                -(posterior_shape * (e2 / posterior_scale - (e1 / posterior_scale) ** 2)).sum(axis=0)
-                - over(part * (1 - part)) / 2
-            )
-            by_aa = by_a + a**2 * trigamma_rising(a, half).sum(axis=0)
-            by_ab = (a * e / posterior_scale).sum(axis=0)
-            by_bb = -(posterior_shape * b * e / posterior_scale**2).sum(axis=0)
-            by_ka = -(a * e1 / posterior_scale).sum(axis=0)
-            by_kb = (posterior_shape * b * e1 / posterior_scale**2).sum(axis=0)
-            return _chain_rule(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
+            return value, np.stack([by_k, by_a + by_b, by_b], axis=-1)
 
-        return evaluate
+        return with_hessian(evaluate)
 
     return make
 
@@ -156,7 +146,7 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     )
 
 
-def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
+def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> _EvidenceAt:
     """Return the log evidence of groups with their own covariances, for Ψ = c·1, ν = 2a + d − 1, c = 2a·v.
 
     In the eigenbasis of a group's scatter, with eigenvalues λ and components z of the distance from the location, log
@@ -170,69 +160,47 @@ def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
     def make(difference: np.ndarray) -> Any:
         squares = (difference[:, None, :] @ axes)[:, 0, :] ** 2
 
-        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             kappa, f = np.exp(point[0, 0]), 2 * np.exp(point[0, 1])
             c, nu = f * np.exp(point[0, 2]), f + d - 1
             part = n / (kappa + n)
             r, over = kappa * part, 1 / (c + values)
-            r1, r2 = r * part, r * part * (2 * part - 1)
-            q1, q2, q3 = ((squares * over**k).sum(axis=1, keepdims=True) for k in (1, 2, 3))
+            q1, q2 = ((squares * over**k).sum(axis=1, keepdims=True) for k in (1, 2))
             m, posterior_df = 1 + r * q1, (nu + n) / 2
             log_ratio = np.log1p(values / c).sum(axis=1, keepdims=True) + np.log(m)  # log |Ψ + …| − log |Ψ|
             steps = (nu - np.arange(d)) / 2
             value = log_rising(steps, half).sum() - (posterior_df * log_ratio + half * d * np.log(c)).sum()
             value -= d / 2 * np.log1p(n / kappa).sum()
-            det_k, det_c = r1 * q1 / m, (c * over).sum(axis=1, keepdims=True) - r * c * q2 / m
-            det_kk, det_kc = r2 * q1 / m - det_k**2, -r1 * c * q2 / m**2
-            det_cc = (c * values * over**2).sum(axis=1, keepdims=True)
-            det_cc = det_cc - (r * c * q2 - 2 * r * c**2 * q3) / m - (r * c * q2 / m) ** 2
+            det_k, det_c = r * part * q1 / m, (c * over).sum(axis=1, keepdims=True) - r * c * q2 / m
             by_k = d / 2 * part.sum() - (posterior_df * det_k).sum()
             by_a = f / 2 * (digamma_rising(steps, half).sum() - log_ratio.sum())
             by_b = (nu * d / 2 - posterior_df * det_c).sum()
-            by_kk = -(posterior_df * det_kk).sum() - d / 2 * (part * (1 - part)).sum()
-            by_aa = by_a + f**2 / 4 * trigamma_rising(steps, half).sum()
-            by_ab, by_bb = f / 2 * (d - det_c).sum(), -(posterior_df * det_cc).sum()
-            by_ka, by_kb = -f / 2 * det_k.sum(), -(posterior_df * det_kc).sum()
-            return _chain_rule(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
+            return np.array([value]), np.array([[by_k, by_a + by_b, by_b]])
 
-        return evaluate
+        return with_hessian(evaluate)
 
     return make
 
 
-def _tied_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
+def _tied_evidence(n: np.ndarray, scatter: np.ndarray) -> _EvidenceAt:
     """Return the log evidence of groups that share one covariance, with scatter (d, d), as a function of κ."""
     d = len(scatter)
 
-    def make(difference: np.ndarray) -> Any:
-        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def make(difference: np.ndarray) -> Evaluate:
+        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             kappa, f = np.exp(point[0, 0]), 2 * np.exp(point[0, 1])
             part = n / (kappa + n)
             r = kappa * part
             posterior_scale = f * np.exp(point[0, 2]) * np.eye(d) + scatter + (difference.T * r) @ difference
-            products = difference @ np.linalg.solve(posterior_scale, difference.T)
-            posterior_df, squared_norms = (f + d - 1 + n.sum()) / 2, np.diagonal(products)
+            squared_norms = (difference.T * np.linalg.solve(posterior_scale, difference.T)).sum(axis=0)
+            posterior_df = (f + d - 1 + n.sum()) / 2
             value = -posterior_df * np.linalg.slogdet(posterior_scale)[1] - d / 2 * np.log1p(n / kappa).sum()
-            r1, r2 = r * part, r * part * (2 * part - 1)
-            by_k = d / 2 * part.sum() - posterior_df * (r1 * squared_norms).sum()
-            by_kk = (
-                -posterior_df * ((r2 * squared_norms).sum() - r1 @ products**2 @ r1) - d / 2 * (part * (1 - part)).sum()
-            )
-            return _chain_rule(np.array([value]), by_k, 0.0, 0.0, by_kk, 0.0, 0.0, 0.0, 0.0, 0.0)
+            by_k = d / 2 * part.sum() - posterior_df * (r * part * squared_norms).sum()
+            return np.array([value]), np.array([[by_k, 0.0, 0.0]])
 
-        return evaluate
+        return with_hessian(evaluate)
 
     return make
-
-
-def _chain_rule(
-    value: np.ndarray, k: Any, a: Any, b: Any, kk: Any, aa: Any, bb: Any, ka: Any, kb: Any, ab: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return derivatives by log κ, log a and log b/a from those by log κ, log a and log b (chain rule)."""
-    slope = [k, a + b, b]
-    rows = [kk, ka + kb, kb, ka + kb, aa + 2 * ab + bb, ab + bb, kb, ab + bb, bb]
-    shaped = [np.broadcast_to(np.asarray(part, dtype=float), value.shape) for part in (*slope, *rows)]
-    return value, np.stack(shaped[:3], -1), np.stack(shaped[3:], -1).reshape(*value.shape, 3, 3)
 
 
 def _bounds(total: np.ndarray, n_groups: np.ndarray, start: np.ndarray, *, tied: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -249,7 +217,7 @@ def _bounds(total: np.ndarray, n_groups: np.ndarray, start: np.ndarray, *, tied:
 
 
 def _alternate(
-    make: Any, start: np.ndarray, low: np.ndarray, high: np.ndarray, mean: np.ndarray, n: np.ndarray
+    make: _EvidenceAt, start: np.ndarray, low: np.ndarray, high: np.ndarray, mean: np.ndarray, n: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Alternate between Newton's method and the location, the mean of group means weighted by n/(n + κ)."""
     point = start

@@ -7,9 +7,26 @@ from collections.abc import Callable
 import numpy as np
 
 Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
+Gradient = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 _MAX_STEP = 2.0  # a factor of 7 for logarithms
 _TOLERANCE = 1e-9
+_DIFFERENCE = 1e-7  # step of the differences of gradients
+
+
+def with_hessian(evaluate: Gradient) -> Evaluate:
+    """Return a function of value and gradient with the Hessian, by differences of gradients.
+
+    The fixed points of Newton's method depend on the gradient only, so an approximate Hessian suffices.
+    """
+
+    def evaluate_all(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        value, gradient = evaluate(point)
+        moved = [evaluate(point + step)[1] for step in _DIFFERENCE * np.eye(point.shape[1])]
+        hessian = (np.stack(moved, axis=-1) - gradient[..., None]) / _DIFFERENCE
+        return value, gradient, (hessian + np.swapaxes(hessian, -1, -2)) / 2
+
+    return evaluate_all
 
 
 def newton_maximize(
