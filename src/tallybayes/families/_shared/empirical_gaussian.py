@@ -157,7 +157,7 @@ def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> _EvidenceAt:
     values, n = np.maximum(values, 0.0), n[:, None]
     half = n / 2
 
-    def make(difference: np.ndarray) -> Any:
+    def make(difference: np.ndarray) -> Evaluate:
         squares = (difference[:, None, :] @ axes)[:, 0, :] ** 2
 
         def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
