@@ -151,23 +151,21 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def update(self, statistics: Moments) -> LinearNormalInverseGamma:
         """Move the center to the rows' mean, add their scatter to the precision and squared errors to the scale."""
-        posterior = self._combine(statistics)
+        prior, kappa, solved = self._solve(statistics)
+        mean, root = solved.mean.value, solved.solution.root
         return self.replace(
-            location=posterior.location,
-            precision=posterior.eliminated.root @ np.swapaxes(posterior.eliminated.root, -1, -2),
-            shape=posterior.shape + posterior.weight / 2,
-            scale=posterior.scale + posterior.squares / 2,
-            intercept_location=posterior.intercept_location,
-            strength=None if self.strength is None else posterior.kappa + posterior.weight,
-            input_center=posterior.input_center,
-            precision_cholesky=posterior.eliminated.root,
+            location=solved.slope.value[..., 0],
+            precision=root @ np.swapaxes(root, -1, -2),
+            shape=prior.shape + solved.weight / 2,
+            scale=prior.scale + np.maximum(solved.squares, 0.0) / 2,
+            intercept_location=mean[..., -1],
+            strength=None if self.strength is None else kappa + solved.weight,
+            input_center=mean[..., :-1],
+            precision_cholesky=root,
         )
 
-    def _combine(self, statistics: Moments) -> _Combined:
-        """Return the prior parameters, broadcast to the statistics' shape, and the posterior location and precision.
-
-        All sums are double-double numbers (Dekker, 1971): squared errors are small differences of large sums.
-        """
+    def _solve(self, statistics: Moments) -> tuple[InverseGamma, np.ndarray, NormalEquations]:
+        """Return the noise prior and κ, broadcast to the statistics' groups, and the solved normal equations."""
         given = statistics.given_shape
         p = statistics.n_columns - 1
         name = type(self).__name__
@@ -177,46 +175,18 @@ class LinearNormalInverseGamma(ParameterDistribution):
             broadcast_prior(name, part, given)
             for part in (self.shape, self.scale, self.intercept_location, self._kappa())
         )
-        weight = np.broadcast_to(statistics.weight, (*given, p + 1))[..., 0]
-        with np.errstate(invalid="ignore"):
-            data_fraction = np.where(weight > 0, weight / (np.where(weight > 0, kappa, 1.0) + weight), 0.0)
-            mean_weight = np.where(np.isinf(kappa), weight, np.where(np.isinf(kappa), 0.0, kappa) * data_fraction)
-        # Scatter about the prior center, including that of the two means: κn / (κ + n) (x̄ − c)(x̄ − c)ᵀ.
-        prior_mean = DoubleDouble.of(np.concatenate([center, intercept[..., None]], axis=-1))
-        difference = statistics.mean_double_double() - prior_mean
-        weighted = difference * mean_weight[..., None]
-        scatter = statistics.scatter_double_double() + difference[..., :, None] * weighted[..., None, :]
-        input_scatter = scatter[..., :p, :p]
-        cross = scatter[..., :p, p:]
-        # Solve for the deviation from the expected slopes: a small deviation keeps its digits.
-        expected = DoubleDouble.of(location[..., None])
-        cross_errors = cross - _matrix_vector(input_scatter, expected)
-        squares = scatter[..., p:, p:] - _dot(expected, cross) - _dot(expected, cross_errors)
-        solution = solve_ldl(input_scatter + _root_times_transpose(root), cross_errors)
-        squares = squares - _dot(solution.solution, cross_errors)
-        posterior_mean = (prior_mean + difference * data_fraction[..., None]).value
-        return _Combined(
-            shape,
-            scale,
-            kappa,
-            weight,
-            (expected + solution.solution).value[..., 0],
-            posterior_mean[..., :p],
-            posterior_mean[..., p],
-            np.maximum(squares.value[..., 0, 0], 0.0),
-            solution,
-        )
+        center = np.concatenate([center, intercept[..., None]], axis=-1)
+        return InverseGamma(shape, scale), kappa, solve_normal_equations(statistics, center, kappa, location, root)
 
     def log_evidence(self, statistics: Moments) -> Any:
         """Return the log marginal likelihood of the targets given the inputs, per group."""
         self._require_proper("evidence")
-        combined = self._combine(statistics)
-        prior = InverseGamma(combined.shape, combined.scale)
-        noise = prior.log_evidence(combined.weight / 2, combined.squares / 2)
-        fixed = np.isinf(combined.kappa)
-        intercept = np.where(fixed, 0.0, -0.5 * log_growth(np.where(fixed, 1.0, combined.kappa), combined.weight))
+        prior, kappa, solved = self._solve(statistics)
+        noise = prior.log_evidence(solved.weight / 2, np.maximum(solved.squares, 0.0) / 2)
+        fixed = np.isinf(kappa)
+        intercept = np.where(fixed, 0.0, -0.5 * log_growth(np.where(fixed, 1.0, kappa), solved.weight))
         prior_log_det, log_det = (
-            np.log(_diagonal(root)).sum(-1) for root in (self.precision_cholesky, combined.eliminated.root)
+            np.log(_diagonal(root)).sum(-1) for root in (self.precision_cholesky, solved.solution.root)
         )
         return as_float(noise + intercept + (prior_log_det - log_det))
 
@@ -228,7 +198,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
         slope = np.broadcast_to(self.location, (*given, self.n_inputs))
         at_center = DoubleDouble.of(np.broadcast_to(self.intercept_location[..., None, None], (*given, 1, 1)))
         center = np.broadcast_to(self.input_center, slope.shape)[..., None]
-        change = _dot(DoubleDouble.of(slope[..., None]), DoubleDouble.of(center))
+        change = dot(DoubleDouble.of(slope[..., None]), DoubleDouble.of(center))
         intercept = (at_center - change).value[..., 0, 0]
         return LinearParameters(slope, as_float(intercept), as_float(np.broadcast_to(variance, given)))
 
@@ -337,18 +307,70 @@ class LinearNormalInverseGamma(ParameterDistribution):
         return NormalInverseGamma(location, 1.0 / slopes[..., index], self.shape, self.scale)
 
 
-class _Combined(NamedTuple):
-    """Prior parameters and statistics of one shape, and the posterior parameters that follow from them."""
+class NormalEquations(NamedTuple):
+    """Normal equations of a regression with a prior, and their solution."""
 
-    shape: np.ndarray
-    scale: np.ndarray
-    kappa: np.ndarray
-    weight: np.ndarray
-    location: np.ndarray
-    input_center: np.ndarray
-    intercept_location: np.ndarray
-    squares: np.ndarray  # sum of squared errors, including the deviation from the prior
-    eliminated: LDLSolution  # of the posterior normal equations
+    weight: np.ndarray  # rows, (*given,)
+    mean: DoubleDouble  # of inputs and target, (*given, p + 1)
+    scatter: DoubleDouble  # of inputs and target, (*given, p + 1, p + 1)
+    slope: DoubleDouble  # (*given, p, 1)
+    squares: np.ndarray  # sum of squared errors, including the deviation from the prior, (*given,)
+    solution: LDLSolution  # of the deviation from the expected slopes
+
+
+def solve_normal_equations(
+    statistics: Moments, center: np.ndarray, strength: np.ndarray, expected: np.ndarray, root: np.ndarray
+) -> NormalEquations:
+    """Solve the normal equations of the last column given the others.
+
+    All sums are double-double numbers (Dekker, 1971): squared errors are small differences of large sums.
+
+    Parameters
+    ----------
+    statistics : Moments
+    center, strength
+        As for `scatter_about`.
+    expected : array of shape (*given, p)
+        Expected slopes.
+    root : array of shape (*given, p, p)
+        Root of the prior precision of the slopes; zeros for least squares.
+    """
+    weight, mean, scatter = scatter_about(statistics, center, strength)
+    p = expected.shape[-1]
+    prior_slope = DoubleDouble.of(expected[..., None])
+    # Solve for the deviation from the expected slopes: a small deviation keeps its digits.
+    products, squares = errors_of_slope(scatter, prior_slope)
+    solution = solve_ldl(scatter[..., :p, :p] + _root_times_transpose(root), products)
+    squares = squares - dot(solution.solution, products)
+    return NormalEquations(weight, mean, scatter, prior_slope + solution.solution, squares.value[..., 0, 0], solution)
+
+
+def scatter_about(
+    statistics: Moments, center: np.ndarray, strength: np.ndarray
+) -> tuple[np.ndarray, DoubleDouble, DoubleDouble]:
+    """Return the weight of the rows, and mean and scatter of rows and of a center that counts as `strength` rows.
+
+    The scatter includes that of the two means: κn / (κ + n) (x̄ − c)(x̄ − c)ᵀ. A strength of 0 gives the scatter about
+    the mean of the rows, an infinite one that about the center.
+    """
+    weight = np.broadcast_to(statistics.weight, (*statistics.given_shape, statistics.n_columns))[..., 0]
+    kappa = np.broadcast_to(strength, weight.shape)
+    fixed = np.isinf(kappa)
+    data_fraction = np.where(weight > 0, weight / (np.where(weight > 0, kappa, 1.0) + weight), 0.0)
+    mean_weight = np.where(fixed, weight, np.where(fixed, 0.0, kappa) * data_fraction)
+    prior_mean = DoubleDouble.of(np.broadcast_to(center, (*weight.shape, statistics.n_columns)))
+    difference = statistics.mean_double_double() - prior_mean
+    weighted = difference * mean_weight[..., None]
+    scatter = statistics.scatter_double_double() + difference[..., :, None] * weighted[..., None, :]
+    return weight, prior_mean + difference * data_fraction[..., None], scatter
+
+
+def errors_of_slope(scatter: DoubleDouble, slope: DoubleDouble) -> tuple[DoubleDouble, DoubleDouble]:
+    """Return Σx·e, shape (…, p, 1), and Σe², shape (…, 1, 1), of e = y − w · x, from the scatter of (x, y)."""
+    p = slope.shape[-2]
+    across = scatter[..., :p, p:]
+    products = across - (scatter[..., :p, :p] * slope.transposed()).sum((-1,))[..., None]
+    return products, scatter[..., p:, p:] - dot(slope, across) - dot(slope, products)
 
 
 def _diagonal(matrix: np.ndarray) -> np.ndarray:
@@ -356,13 +378,7 @@ def _diagonal(matrix: np.ndarray) -> np.ndarray:
     return np.diagonal(matrix, axis1=-2, axis2=-1)
 
 
-def _matrix_vector(matrix: DoubleDouble, vector: DoubleDouble) -> DoubleDouble:
-    """Return the product of matrices (…, p, p) and column vectors (…, p, 1)."""
-    product = matrix * vector.transposed()
-    return product.sum((-1,))[..., None]
-
-
-def _dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:
+def dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:
     """Return the inner product of column vectors (…, p, 1), with shape (…, 1, 1)."""
     return (first * second).sum((-2,))[..., None]
 

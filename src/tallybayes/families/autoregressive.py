@@ -10,8 +10,7 @@ import numpy as np
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.errors import DataError
-from tallybayes.families._shared.blocks import Block, dense
-from tallybayes.families.family import broadcast_over_groups
+from tallybayes.families._shared.blocks import Block, n_columns, n_rows
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.statistics.moments import Moments
 
@@ -64,26 +63,13 @@ class Autoregressive(LinearGaussian):
         like: Statistics | None = None,
     ) -> Moments:
         """Return weights, sums and sums of products about an anchor, of the complete rows."""
-        columns = dense(block, "Autoregressive")
-        rows = columns if isinstance(columns, np.ndarray) else np.stack([np.asarray(c, float) for c in columns], axis=1)
-        if len(rows) and rows.shape[1] != self.order + 1:
+        width = n_columns(block)
+        if n_rows(block) and width != self.order + 1:
             raise DataError(
-                f"Autoregressive(order={self.order}) has {rows.shape[1]} columns here; expected {self.order + 1}: the "
-                "lags, lag 1 first, and the step.\n    Use it in tb.HiddenMarkovModel, which appends the lags."
+                f"Autoregressive(order={self.order}) has {width} columns here; expected {self.order + 1}: the lags, "
+                "lag 1 first, and the step.\n    Use it in tb.HiddenMarkovModel, which appends the lags."
             )
-        complete = ~np.isnan(rows.astype(float, copy=False)).any(axis=1)
-        if not complete.all():
-            rows, group, weight = (
-                rows[complete],
-                *(None if part is None else part[complete] for part in (group, weight)),
-            )
-        return super().collect(rows, group, n_groups, weight, like=like)
-
-    def _inputs_and_target(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return inputs and targets with axes for groups, and which rows are complete."""
-        rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
-        known = ~np.isnan(rows).any(axis=-1)
-        return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
+        return super().collect(block, group, n_groups, weight, like=like)
 
     def step_distribution(self, parameters: LinearParameters, before: np.ndarray) -> Normal:
         """Return the distribution of a step given its lags (lag 1 first): (*given, 1)."""

@@ -9,16 +9,14 @@ import numpy as np
 
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
-from tallybayes.families._shared.blocks import Block, dense
 from tallybayes.families.continuous import typical_variance
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import broadcast_over_groups
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.sufficient_statistics import Statistics
+    pass
 
 _SHAPE = 1.5  # of the inverse gamma prior of the noise, as in the default prior of `Gaussian`
 
@@ -48,30 +46,6 @@ class ConditionalLinearGaussian(LinearGaussian):
     number_is_weight_decay: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (or missing)"
 
-    def collect(
-        self,
-        block: Block,
-        group: np.ndarray | None = None,
-        n_groups: int = 1,
-        weight: np.ndarray | None = None,
-        *,
-        like: Statistics | None = None,
-    ) -> Moments:
-        """Return weights, sums and sums of products about an anchor, of the complete rows."""
-        columns = dense(block, "LinearInParents")
-        cells = columns.T if isinstance(columns, np.ndarray) else columns
-        missing_cells = [np.isnan(column) for column in map(np.asarray, cells) if column.dtype.kind == "f"]
-        incomplete = np.logical_or.reduce(missing_cells) if missing_cells else np.zeros(0, dtype=bool)
-        if incomplete.any():
-            if weight is not None and weight.ndim == 2:
-                weight = np.where(incomplete[:, None], 0.0, weight)
-            else:
-                codes = (
-                    np.zeros(len(incomplete), dtype=np.int64) if group is None else np.asarray(group).astype(np.int64)
-                )
-                group = np.where(incomplete, -1, codes)
-        return super().collect(columns, group, n_groups, weight, like=like)
-
     def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
         """Return the prior as for `LinearGaussian`; ``"empirical"`` is the default prior."""
         return super().resolve_prior(
@@ -95,12 +69,6 @@ class ConditionalLinearGaussian(LinearGaussian):
         typical = float(typical_variance(np.asarray(residual.sum()), np.asarray(freedom), np.asarray(total)))
         least = float(pooled.mean[p]) ** 2 * 1e-12
         return _SHAPE, _SHAPE * (max(typical, least) or 1.0)
-
-    def _inputs_and_target(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return inputs and targets with axes for groups, and which rows are complete."""
-        rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
-        known = ~np.isnan(rows).any(axis=-1)
-        return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
 
 
 def weight_name(parent: Any) -> str:

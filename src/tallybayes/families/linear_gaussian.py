@@ -7,17 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma, LinearParameters
+from tallybayes.distributions.linear_normal_inverse_gamma import (
+    LinearNormalInverseGamma,
+    LinearParameters,
+    dot,
+    errors_of_slope,
+    scatter_about,
+    solve_normal_equations,
+)
 from tallybayes.distributions.log_gamma import log_gamma_half_step
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, PriorError
-from tallybayes.families._shared.blocks import Block
+from tallybayes.families._shared.blocks import Block, Dense, dense
 from tallybayes.families._shared.high_precision_moments import collect_high_precision
 from tallybayes.families._shared.weight_decay import best_decay
 from tallybayes.families.continuous import ContinuousFamily
-from tallybayes.families.family import broadcast_over_groups
+from tallybayes.families.family import broadcast_over_groups, ratio
 from tallybayes.statistics.double_double import DoubleDouble
-from tallybayes.statistics.ldl_solver import minimum_norm_solution, solve_ldl
+from tallybayes.statistics.ldl_solver import minimum_norm_solution
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
 
@@ -65,8 +72,14 @@ class LinearGaussian(ContinuousFamily):
         *,
         like: Any = None,
     ) -> Moments:
-        """Return weights, sums and sums of products about an anchor, in high precision."""
-        return collect_high_precision(block, group, n_groups, weight, like, "LinearGaussian")
+        """Return weights, sums and sums of products about an anchor, in high precision.
+
+        Incomplete rows raise an error, or are skipped if cells may be missing.
+        """
+        name = type(self).__name__
+        if self.accepts_missing:
+            group, weight = _without_incomplete_rows(dense(block, name), group, weight)
+        return collect_high_precision(block, group, n_groups, weight, like, name)
 
     # ---- Estimates --------------------------------------------------------------------------------------------------
 
@@ -80,32 +93,27 @@ class LinearGaussian(ContinuousFamily):
 
     def _least_squares(self, statistics: Moments, *, unbiased: bool) -> LinearParameters:
         """Return the least-squares solution by LDLᵀ in double-double."""
-        p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
-        mean, scatter = self._mean_and_scatter(statistics)
-        within, across = scatter.map(lambda a: a[..., :p, :p]), scatter.map(lambda a: a[..., :p, p:])
-        factorization = solve_ldl(within, across)
-        slope = (
-            minimum_norm_solution(within, factorization) if factorization.dependent.any() else factorization.solution
-        )
-        residual = (scatter.map(lambda a: a[..., p, p]) - _dot(factorization.solution, across)).value
-        # A residual at the rounding level of the sums is a perfect fit.
-        residual = np.where(residual > 1e-24 * scatter.high[..., p, p], residual, 0.0)
-        input_mean = mean.map(lambda a: a[..., :p, None])
-        intercept = (
-            (mean.map(lambda a: a[..., p]) - _dot(slope, input_mean)).value
-            if self.intercept
-            else np.zeros_like(residual)
-        )
-        n_coefficients = (p - factorization.dependent.sum(axis=-1) + self.intercept) if unbiased else 0
-        freedom = np.maximum(weight - n_coefficients, 0.0)
-        empty = weight <= 0
-        variance = np.where(freedom > 0, residual / np.where(freedom > 0, freedom, 1.0), np.nan)
-        mask = np.where(empty, np.nan, 0.0)
+        given, p = statistics.given_shape, statistics.n_columns - 1
+        no_prior = np.zeros((*given, p)), np.zeros((*given, p, p))
+        solved = solve_normal_equations(statistics, np.zeros(p + 1), self._center_strength, *no_prior)
+        dependent, slope = solved.solution.dependent, solved.slope
+        if dependent.any():
+            slope = minimum_norm_solution(solved.scatter[..., :p, :p], solved.solution)
+        intercept = (solved.mean[..., p:, None] - dot(slope, solved.mean[..., :p, None])).value[..., 0, 0]
+        residual = _positive_squares(solved.squares, solved.scatter)
+        n_coefficients = (p - dependent.sum(axis=-1) + self.intercept) if unbiased else 0
+        variance = ratio(residual, np.maximum(solved.weight - n_coefficients, 0.0))
+        mask = np.where(solved.weight <= 0, np.nan, 0.0)
         return LinearParameters(slope.value[..., 0] + mask[..., None], intercept + mask, variance + mask)
 
-    def _mean_and_scatter(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
-        """Return the mean of all columns, and their scatter about it (about 0 without an intercept)."""
-        return statistics.mean_double_double(), statistics.scatter_double_double()
+    @property
+    def _center_strength(self) -> np.ndarray:
+        """Return the prior strength of the value 0 at the inputs 0: infinite without an intercept."""
+        return np.array(0.0 if self.intercept else np.inf)
+
+    def _scatter(self, statistics: Moments) -> np.ndarray:
+        """Return the scatter of all columns about their mean (about 0 without an intercept)."""
+        return scatter_about(statistics, np.zeros(statistics.n_columns), self._center_strength)[2].value
 
     # ---- Priors -----------------------------------------------------------------------------------------------------
 
@@ -127,9 +135,8 @@ class LinearGaussian(ContinuousFamily):
         """Return the ridge prior on inputs of unit variance with the λ of maximum marginal likelihood."""
         p = statistics.n_columns - 1
         variance = self.spreads(statistics)
-        _, scatter = self._mean_and_scatter(statistics)
         unit = 1.0 / np.sqrt(variance)
-        groups = scatter.value.reshape(-1, p + 1, p + 1)
+        groups = self._scatter(statistics).reshape(-1, p + 1, p + 1)
         weight = statistics.weight[..., 0].reshape(-1)
         decay = best_decay(
             weight,
@@ -143,8 +150,7 @@ class LinearGaussian(ContinuousFamily):
     def spreads(self, statistics: Moments) -> np.ndarray:
         """Return the variance of every input within groups, shape (inputs,); 1 for constant inputs."""
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
-        _, moments = self._mean_and_scatter(statistics)
-        rows, scatter = float(weight.sum()), np.diagonal(moments.value, axis1=-2, axis2=-1)[..., :p]
+        rows, scatter = float(weight.sum()), np.diagonal(self._scatter(statistics), axis1=-2, axis2=-1)[..., :p]
         variance = scatter.sum(axis=tuple(range(scatter.ndim - 1))) / (rows or 1.0)
         return np.where(variance > 0, variance, 1.0)
 
@@ -208,24 +214,24 @@ class LinearGaussian(ContinuousFamily):
         """Return Σ log N(y | w · x + b, σ²), per group."""
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        contrast = DoubleDouble.of(np.concatenate([-slope, np.ones((*slope.shape[:-1], 1))], axis=-1)[..., None])
-        scatter = statistics.scatter_double_double()
-        products = (scatter * contrast.map(lambda a: np.swapaxes(a, -1, -2))).sum((len(scatter.shape) - 1,))
-        scatter_of_errors = _dot(contrast, products.map(lambda a: a[..., None])).value
-        mean_error = (_dot(contrast, statistics.mean_double_double().map(lambda a: a[..., None]))).value - intercept
-        squares = np.maximum(scatter_of_errors, 0.0) + weight * mean_error**2
-        squares = np.where(squares > 1e-24 * scatter.high[..., p, p], squares, 0.0)
+        scatter, mean = statistics.scatter_double_double(), statistics.mean_double_double()
+        exact_slope = DoubleDouble.of(slope[..., None])
+        mean_error = (mean[..., p:, None] - dot(exact_slope, mean[..., :p, None])).value[..., 0, 0] - intercept
+        squares = errors_of_slope(scatter, exact_slope)[1].value[..., 0, 0]
+        squares = _positive_squares(np.maximum(squares, 0.0) + weight * mean_error**2, scatter)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = -0.5 * (weight * np.log(2 * np.pi * variance) + np.where(squares > 0, squares / variance, 0.0))
         terms = np.where((variance == 0) & (squares > 0), -np.inf, terms)  # errors without noise have probability 0
         return np.where(weight > 0, terms, 0.0)
 
     def _inputs_and_target(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return inputs and targets with axes for groups, and which rows have a target."""
+        """Return inputs and targets with axes for groups, and which rows count: those with a target, or all cells."""
         rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
         inputs, target = rows[..., :-1], rows[..., -1]
-        known = ~np.isnan(target)
-        if np.isnan(inputs).any() and (np.isnan(inputs).any(axis=-1) & known).any():
+        known, complete = ~np.isnan(target), ~np.isnan(rows).any(axis=-1)
+        if self.accepts_missing:
+            known = complete
+        elif (known & ~complete).any():
             raise DataError(
                 "inputs are missing in a row with a target; expected all inputs.\n    Impute them, or drop the row."
             )
@@ -277,13 +283,21 @@ class LinearGaussianThroughOrigin(LinearGaussian):
 
     intercept: ClassVar[bool] = False
 
-    def _mean_and_scatter(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
-        """Return the mean of all columns, and their scatter about 0."""
-        mean, weight = statistics.mean_double_double(), statistics.weight_sum
-        outer = mean.map(lambda a: a[..., :, None]) * mean.map(lambda a: a[..., None, :])
-        return mean, statistics.scatter_double_double() + outer * weight.map(lambda a: a[..., :1, None])
+
+def _positive_squares(squares: np.ndarray, scatter: DoubleDouble) -> np.ndarray:
+    """Return sums of squared errors, 0 at the rounding level of the target's scatter: a perfect fit."""
+    return np.where(squares > 1e-24 * scatter.high[..., -1, -1], squares, 0.0)
 
 
-def _dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:
-    """Return the inner products of vectors (…, p, 1) in double-double: (…)."""
-    return (first * second).sum((len(first.shape) - 2,)).map(lambda a: a[..., 0])
+def _without_incomplete_rows(
+    columns: Dense, group: np.ndarray | None, weight: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return groups and weights that exclude rows with a missing cell."""
+    cells = columns.T if isinstance(columns, np.ndarray) else columns
+    missing_cells = [np.isnan(column) for column in map(np.asarray, cells) if column.dtype.kind == "f"]
+    incomplete = np.logical_or.reduce(missing_cells) if missing_cells else np.zeros(0, dtype=bool)
+    if not incomplete.any():
+        return group, weight
+    if weight is not None and weight.ndim == 2:
+        return group, np.where(incomplete[:, None], 0.0, weight)
+    return np.where(incomplete, -1, np.int64(0) if group is None else np.asarray(group).astype(np.int64)), weight
