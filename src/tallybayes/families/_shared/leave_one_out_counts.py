@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.families._shared.blocks import Block, SparseRows, compressed
-from tallybayes.families._shared.log_prob_forms import row_chunks
+from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.families.estimates import Estimate
 from tallybayes.families.family import Family
 from tallybayes.statistics.segments import Segments
@@ -118,51 +118,40 @@ def token_leave_one_out(counted: GroupStatistics, removed: RemovedRows) -> Remai
 def sparse_leave_one_out(family: Family, counted: GroupStatistics, removed: RemovedRows) -> np.ndarray | None:
     """Return log p of sparse rows of count columns, each without itself: (n, 1); None for dense rows.
 
-    log p is the sum over a row of zeros plus the differences at nonzero cells. A zero's term depends only on the group
-    and the weight of the row, so rows of zeros are summed once for each combination. For statistics Σw and Σwx only.
+    Rows of the same group and weight have the same form. For statistics Σw and Σwx only.
     """
     if not isinstance(removed.cells, SparseRows):
         return None
-    (statistics, _, estimate), (_, group, weight, _) = counted, removed
-    rows, width, start = removed.cells.without_zeros(), statistics.n_columns, counted.start
-    weights = np.broadcast_to(statistics.weight, statistics.total.shape)
-
-    def log_p(x: np.ndarray, cell: np.ndarray, removed_weight: Any) -> np.ndarray:
-        """Return log p(x) in cells of (groups, columns), without such a cell of weight `lost`."""
-        remaining = subtract_or_zero(weights.take(cell), removed_weight)
-        total = subtract_or_zero(statistics.total.take(cell), removed_weight * x)
-        selected = Totals(remaining, np.minimum(total, remaining) if family.is_binary else total)
-        prior: Any = None
-        if start is not None:
-            fields = {field.name: getattr(start, field.name).take(cell) for field in dataclasses.fields(start)}
-            prior = start.replace(**fields)
-        if estimate.integrates:
-            return family.log_predictive(prior.update(selected), x[None])[0]
-        return family.log_prob(estimate.point(family, prior, selected), x[None])[0]
-
-    combinations, which = np.unique(np.stack([group, weight]), axis=1, return_inverse=True)
-    zeros = np.zeros(
-        (2, combinations.shape[1])
-    )  # sums, and how many zeros are impossible, whose −inf are counted apart
-    for k, (code, removed_weight) in enumerate(combinations.T):
-        terms = log_p(np.zeros(width), int(code) * width + np.arange(width), removed_weight)
-        zeros[:, k] = np.where(np.isneginf(terms), 0.0, terms).sum(), np.isneginf(terms).sum()
-    out = np.empty((len(group), 1))
-    for part in row_chunks(rows.indptr):
-        selected = rows.rows(part)
-        lengths = np.diff(selected.indptr)
-        cell, removed_weight = (
-            np.repeat(group[part] * width, lengths) + selected.indices,
-            np.repeat(weight[part], lengths),
-        )
-        x = np.asarray(selected.data, dtype=float)
-        log_p_zero, known = log_p(np.zeros(len(x)), cell, removed_weight), ~np.isnan(x)
-        terms = np.where(known, log_p(np.where(known, x, 0.0), cell, removed_weight), 0.0)
-        possible = ~np.isneginf(log_p_zero)
-        sums, impossible = zeros[:, which.ravel()[part]]
-        sums = sums + selected.sum_rows(terms - np.where(possible, log_p_zero, 0.0))
-        out[part, 0] = np.where(impossible > selected.sum_rows(~possible), -np.inf, sums)
+    combinations, which = np.unique(np.stack([removed.group, removed.weight]), axis=1, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=combinations.shape[1]))[:-1]
+    out = np.empty((len(removed.group), 1))
+    for (code, weight), index in zip(combinations.T, np.split(order, ends), strict=True):
+        out[index] = _form_without_row(family, counted, int(code), weight).score(removed.cells.rows(index))
     return out
+
+
+def _form_without_row(family: Family, counted: GroupStatistics, code: int, weight: float) -> CellSumForm:
+    """Return log p of the rows of one group, each without itself, as a sum over cells."""
+    statistics, prior, estimate = counted.statistics, counted.start, counted.estimate
+    weights = np.broadcast_to(statistics.weight, statistics.total.shape)[code]
+    fields = (
+        {} if prior is None else {field.name: getattr(prior, field.name)[code] for field in dataclasses.fields(prior)}
+    )
+
+    def log_p(x: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """Return log p(x) in some columns, without such a cell."""
+        remaining = subtract_or_zero(weights[column], weight)
+        total = subtract_or_zero(statistics.total[code, column], weight * x)
+        rest = Totals(remaining, np.minimum(total, remaining) if family.is_binary else total)
+        start = None if prior is None else prior.replace(**{name: part[column] for name, part in fields.items()})
+        if start is not None and estimate.integrates:
+            return family.log_predictive(start.update(rest), x[None])[0]
+        return family.log_prob(estimate.point(family, start, rest), x[None])[0]
+
+    zero = log_p(np.zeros(len(weights)), np.arange(len(weights)))
+    finite_zero = np.where(np.isfinite(zero), zero, 0.0)
+    return CellSumForm(zero[None], lambda x, column: log_p(x, column) - finite_zero[column])
 
 
 def subtract_or_zero(total: np.ndarray, removed: Any) -> np.ndarray:
