@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tallybayes import kernels
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, EstimateError
+from tallybayes.families._shared.blocks import Block, dense
 from tallybayes.families.family import Family
-from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.moments import Moments, choose_anchor
 from tallybayes.typing import Prior
 
 _TOTAL_VARIANCE_ROWS = 8.0  # prior strength of the total variance relative to the within-group variance
@@ -28,10 +31,52 @@ class ContinuousFamily(Family):
         """Return the key of full or diagonal moments: tied and untied families have the same statistics."""
         return ("moments", "full" if self.full_moments else "diagonal")
 
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Moments:
+        """Return weights, sums and sums of squares (or of all products) about an anchor."""
+        columns = dense(block, type(self).__name__)
+        anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
+        sum_powers = kernels.sum_scatter if self.full_moments else kernels.sum_moments
+        return Moments.from_kernel(anchor, sum_powers(columns, anchor, group, n_groups, weight))
+
+    def maximum_likelihood(self, statistics: Moments) -> Any:
+        """Return the means or coefficients, and the scatter divided by the number of rows."""
+        return self._estimate(statistics, 0)
+
+    def unbiased(self, statistics: Moments) -> Any:
+        """Return the means or coefficients, and the scatter divided by the degrees of freedom."""
+        return self._estimate(statistics, 1)
+
+    def _estimate(self, statistics: Moments, df_per_mean: int) -> Any:
+        """Return the estimates, with `df_per_mean` degrees of freedom removed per mean or coefficient."""
+        raise NotImplementedError
+
     def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
         """Return the prior, with variances shared over `tied_over`."""
         distribution = super().resolve_prior(prior, statistics, estimate)
         return distribution.tied(self.tied_over) if hasattr(distribution, "tied") else distribution
+
+    def row_weight(self, statistics: Moments) -> np.ndarray:
+        """Return the number of rows of every group, and of every column if these are independent."""
+        rows = super().row_weight(statistics) if self.columnwise else statistics.group_weights()
+        return self._sum_tied_groups(rows, statistics)
+
+    def _sum_tied_groups(self, terms: np.ndarray, statistics: Moments) -> np.ndarray:
+        """Return the sum over groups if they share the variance, since only together they have a likelihood."""
+        groups = tuple(range(len(statistics.given_shape)))
+        return terms.sum(axis=groups) if "groups" in self.tied_over else terms
+
+    def means_per_variance(self, statistics: Moments) -> int:
+        """Return the number of means that share one variance."""
+        n_groups = math.prod(statistics.given_shape) if "groups" in self.tied_over else 1
+        return n_groups * (statistics.n_columns if "columns" in self.tied_over else 1)
 
     def mean(self, parameters: Any) -> np.ndarray:
         """Return the means."""

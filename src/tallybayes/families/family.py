@@ -74,7 +74,7 @@ class Family(Traits):
 
     def row_weight(self, statistics: Any) -> np.ndarray:
         """Return the number of rows behind each entry of `log_likelihood`, in the same shape."""
-        return np.broadcast_to(statistics.weight, (*statistics.given_shape, statistics.n_columns))
+        return statistics.column_weights()
 
     def n_parameters(self, statistics: Any) -> int:
         """Return the number of free parameters over all groups; by default one per group and column."""

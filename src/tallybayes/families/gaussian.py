@@ -7,16 +7,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tallybayes import kernels
 from tallybayes.distributions.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.distributions.tied_variance import pool_tied
 from tallybayes.errors import EstimateError
-from tallybayes.families._shared.blocks import Block, dense
 from tallybayes.families.continuous import ContinuousFamily, check_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import broadcast_over_groups, ratio, zero_where_missing
-from tallybayes.statistics.moments import Moments, choose_anchor
+from tallybayes.statistics.moments import Moments
 
 _LARGE = 1e150  # its square is finite
 
@@ -44,40 +43,11 @@ class Gaussian(ContinuousFamily):
     allowed_values: ClassVar[str] = "a finite number (or missing)"
     sums_cells: ClassVar[bool] = True
 
-    def collect(
-        self,
-        block: Block,
-        group: np.ndarray | None = None,
-        n_groups: int = 1,
-        weight: np.ndarray | None = None,
-        *,
-        like: Any = None,
-    ) -> Moments:
-        """Return weights, sums and sums of squares about an anchor."""
-        columns = dense(block, "Gaussian")
-        anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
-        return Moments.from_kernel(anchor, kernels.sum_moments(columns, anchor, group, n_groups, weight))
-
-    def _pool(self, array: np.ndarray) -> np.ndarray:
-        """Sum over the axes that share a variance, keeping the axes."""
-        groups = tuple(range(array.ndim - 1)) if "groups" in self.tied_over else ()
-        axes = (*groups, array.ndim - 1) if "columns" in self.tied_over else groups
-        return array.sum(axis=axes, keepdims=True) if axes else array
-
-    def maximum_likelihood(self, statistics: Moments) -> Normal:
-        """Return the mean, and the scatter divided by the number of rows."""
-        return self._estimate(statistics, 0)
-
-    def unbiased(self, statistics: Moments) -> Normal:
-        """Return the mean, and the scatter divided by the number of rows minus the number of means."""
-        return self._estimate(statistics, 1)
-
     def _estimate(self, statistics: Moments, df_per_mean: int) -> Normal:
         """Return mean and variance, with `df_per_mean` degrees of freedom removed per mean."""
-        moments = statistics.diagonal()
-        weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
-        degrees_of_freedom = self._pool(weight) - df_per_mean * self._pool((weight > 0).astype(float))
-        variance = ratio(self._pool(moments.scatter), np.where(degrees_of_freedom > 0, degrees_of_freedom, 0.0))
+        moments, weight = statistics.diagonal(), statistics.column_weights()
+        degrees_of_freedom = pool_tied(weight - df_per_mean * (weight > 0), self.tied_over)
+        variance = ratio(pool_tied(moments.scatter, self.tied_over), np.maximum(degrees_of_freedom, 0.0))
         empty = weight == 0
         return Normal(np.where(empty, np.nan, moments.mean), np.where(empty, np.nan, variance))
 
@@ -86,17 +56,12 @@ class Gaussian(ContinuousFamily):
 
         It is equivariant under scaling and shifting of the columns.
         """
-        mean, spread, strength = pooled_scale(statistics, together="columns" in self.tied_over)
-        n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
-        scale = spread * (2.5 + n_means / 2 if read_estimate(estimate).takes_mode else 1.5)
-        keep = slice(0, 1) if "columns" in self.tied_over else slice(None)
-        check_variance(scale[keep], statistics)
-        return NormalInverseGamma(mean, strength, 1.5, scale[keep], tied_over=self.tied_over)
-
-    def _shared_sizes(self, statistics: Moments) -> list[int]:
-        """Return the lengths of the axes that share a variance."""
-        groups = list(statistics.given_shape) if "groups" in self.tied_over else []
-        return [*groups, statistics.n_columns] if "columns" in self.tied_over else groups
+        shares_columns = "columns" in self.tied_over
+        mean, spread, strength = pooled_scale(statistics, together=shares_columns)
+        factor = 2.5 + self.means_per_variance(statistics) / 2 if read_estimate(estimate).takes_mode else 1.5
+        scale = (spread[:1] if shares_columns else spread) * factor
+        check_variance(scale, statistics)
+        return NormalInverseGamma(mean, strength, 1.5, scale, tied_over=self.tied_over)
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> Normal:
         """Return mean and variance, with an axis for columns."""
@@ -104,24 +69,16 @@ class Gaussian(ContinuousFamily):
 
     def n_parameters(self, statistics: Moments) -> int:
         """Return the number of means and of distinct variances."""
-        n_means = int(np.prod(statistics.first_sum.shape, dtype=np.int64))
-        return n_means + n_means // int(np.prod(self._shared_sizes(statistics), dtype=np.int64)) if n_means else 0
-
-    def row_weight(self, statistics: Moments) -> np.ndarray:
-        """Return the number of rows of every column."""
-        return self._sum_tied_groups(np.broadcast_to(statistics.weight, statistics.first_sum.shape))
+        n_means = super().n_parameters(statistics)
+        return n_means + n_means // self.means_per_variance(statistics) if n_means else 0
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
         """Return Σ log N(x | μ, σ²) per group and column; summed over groups that share the variance."""
-        moments, variance = statistics.diagonal(), self._positive_variance(parameters)
-        weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
+        moments, weight = statistics.diagonal(), statistics.column_weights()
+        variance = self._positive_variance(parameters)
         about = moments.scatter + weight * (moments.mean - parameters.mean) ** 2
         terms = np.where(weight > 0, -0.5 * (weight * np.log(2 * np.pi * variance) + about / variance), 0.0)
-        return self._sum_tied_groups(terms)
-
-    def _sum_tied_groups(self, terms: np.ndarray) -> np.ndarray:
-        """Return the sum over groups if they share the variance, since only together they have a likelihood."""
-        return terms.sum(axis=tuple(range(terms.ndim - 1))) if "groups" in self.tied_over else terms
+        return self._sum_tied_groups(terms, statistics)
 
     def _positive_variance(self, parameters: Normal) -> np.ndarray:
         """Return the variance; raise EstimateError if it is not positive."""
@@ -187,10 +144,6 @@ class SphericalGaussian(Gaussian):
 
     tied_over: ClassVar[tuple[str, ...]] = ("columns",)
     columnwise: ClassVar[bool] = False
-
-    def row_weight(self, statistics: Moments) -> np.ndarray:
-        """Return the number of rows of every group, of its column with most values."""
-        return self._sum_tied_groups(statistics.group_weights()[..., None])[..., 0]
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
         """Return Σ log N(x | μ, σ² I), per group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -83,15 +84,7 @@ class LinearGaussian(ContinuousFamily):
 
     # ---- Estimates --------------------------------------------------------------------------------------------------
 
-    def maximum_likelihood(self, statistics: Moments) -> LinearParameters:
-        """Return the least-squares coefficients and the mean squared error."""
-        return self._least_squares(statistics, unbiased=False)
-
-    def unbiased(self, statistics: Moments) -> LinearParameters:
-        """Return the least-squares coefficients and the squared errors divided by the residual degrees of freedom."""
-        return self._least_squares(statistics, unbiased=True)
-
-    def _least_squares(self, statistics: Moments, *, unbiased: bool) -> LinearParameters:
+    def _estimate(self, statistics: Moments, df_per_mean: int) -> LinearParameters:
         """Return the least-squares solution by LDLᵀ in double-double."""
         given, p = statistics.given_shape, statistics.n_columns - 1
         no_prior = np.zeros((*given, p)), np.zeros((*given, p, p))
@@ -101,8 +94,8 @@ class LinearGaussian(ContinuousFamily):
             slope = minimum_norm_solution(solved.scatter[..., :p, :p], solved.solution)
         intercept = (solved.mean[..., p:, None] - dot(slope, solved.mean[..., :p, None])).value[..., 0, 0]
         residual = _positive_squares(solved.squares, solved.scatter)
-        n_coefficients = (p - dependent.sum(axis=-1) + self.intercept) if unbiased else 0
-        variance = ratio(residual, np.maximum(solved.weight - n_coefficients, 0.0))
+        n_coefficients = p - dependent.sum(axis=-1) + self.intercept
+        variance = ratio(residual, np.maximum(solved.weight - df_per_mean * n_coefficients, 0.0))
         mask = np.where(solved.weight <= 0, np.nan, 0.0)
         return LinearParameters(slope.value[..., 0] + mask[..., None], intercept + mask, variance + mask)
 
@@ -183,7 +176,7 @@ class LinearGaussian(ContinuousFamily):
         scatter = float(statistics.pool_groups().scatter[p, p])
         usual = scatter / weight if weight > 0 else 1.0
         least = float(statistics.pool_groups().mean[p]) ** 2 * 1e-12
-        rows = weight / max(1, int(np.prod(statistics.given_shape, dtype=np.int64)))
+        rows = weight / max(1, math.prod(statistics.given_shape))
         saturation = (
             min(1.0, (p + self.intercept) / max(rows, 1.0)) ** 4
         )  # negligible if rows are several times as many
@@ -198,11 +191,7 @@ class LinearGaussian(ContinuousFamily):
 
     def n_parameters(self, statistics: Moments) -> int:
         """Return the number of slopes, intercept and noise variance, in every group."""
-        return int(np.prod(statistics.given_shape, dtype=np.int64)) * (statistics.n_columns + self.intercept)
-
-    def row_weight(self, statistics: Moments) -> np.ndarray:
-        """Return the number of rows of every group."""
-        return statistics.group_weights()
+        return math.prod(statistics.given_shape) * (statistics.n_columns + self.intercept)
 
     def mean(self, parameters: Any) -> np.ndarray:
         """Return the intercept for the target, and 0 for the inputs, which have no distribution here."""

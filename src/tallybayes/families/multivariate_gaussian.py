@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tallybayes import kernels
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, cholesky_update
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.distributions.tied_variance import first_along, pool_tied, tied_axes
 from tallybayes.errors import EstimateError
-from tallybayes.families._shared.blocks import Block, dense
 from tallybayes.families._shared.mahalanobis import (
     by_missing_pattern,
     cholesky,
@@ -22,7 +22,7 @@ from tallybayes.families._shared.mahalanobis import (
 from tallybayes.families.continuous import ContinuousFamily, check_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import ratio
-from tallybayes.statistics.moments import Moments, choose_anchor
+from tallybayes.statistics.moments import Moments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,56 +44,25 @@ class MultivariateGaussian(ContinuousFamily):
     sums_cells: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
 
-    def collect(
-        self,
-        block: Block,
-        group: np.ndarray | None = None,
-        n_groups: int = 1,
-        weight: np.ndarray | None = None,
-        *,
-        like: Any = None,
-    ) -> Moments:
-        """Return weights, sums and sums of products about an anchor."""
-        columns = dense(block, "MultivariateGaussian")
-        anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
-        return Moments.from_kernel(anchor, kernels.sum_scatter(columns, anchor, group, n_groups, weight))
-
-    def maximum_likelihood(self, statistics: Moments) -> MultivariateNormal:
-        """Return the mean, and the scatter divided by the number of rows."""
-        return self._estimate(statistics, 0)
-
-    def unbiased(self, statistics: Moments) -> MultivariateNormal:
-        """Return the mean, and the scatter divided by the number of rows minus the number of means."""
-        return self._estimate(statistics, 1)
-
     def _estimate(self, statistics: Moments, df_per_mean: int) -> MultivariateNormal:
         """Return mean and covariance, with `df_per_mean` degrees of freedom removed per mean."""
-        weight = statistics.weight[..., 0]
-        degrees_of_freedom = self._pool(weight - df_per_mean * (weight > 0), 0)
-        scatter = self._pool(statistics.scatter, 2)
-        divisor = np.broadcast_to(
-            np.where(degrees_of_freedom > 0, degrees_of_freedom, 0.0)[..., None, None], scatter.shape
-        )
-        covariance = np.broadcast_to(ratio(scatter, divisor), statistics.second_sum.shape)
+        weight = statistics.weight
+        degrees_of_freedom = pool_tied(weight - df_per_mean * (weight > 0), self.tied_over)[..., None]
+        scatter = pool_tied(statistics.scatter, self.tied_over, 2)
+        covariance = ratio(scatter, np.broadcast_to(np.maximum(degrees_of_freedom, 0.0), scatter.shape))
+        covariance = np.broadcast_to(covariance, statistics.second_sum.shape)
         empty = weight == 0
-        mean = np.where(empty[..., None], np.nan, statistics.mean)
-        if "groups" in self.tied_over:  # a group without rows has the shared covariance
-            return MultivariateNormal(mean, covariance)
-        return MultivariateNormal(mean, np.where(empty[..., None, None], np.nan, covariance))
-
-    def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
-        """Sum over the groups if they share the covariance, keeping the axes."""
-        axes = tuple(range(array.ndim - n_trailing))
-        return array.sum(axis=axes, keepdims=True) if "groups" in self.tied_over and axes else array
+        if "groups" not in self.tied_over:  # else a group without rows has the shared covariance
+            covariance = np.where(empty[..., None], np.nan, covariance)
+        return MultivariateNormal(np.where(empty, np.nan, statistics.mean), covariance)
 
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseWishart:
         """Return a weak prior at the pooled mean, with the columns' typical variances and no correlations."""
         mean, variance, strength = pooled_scale(statistics)
         check_variance(variance, statistics)
         d = statistics.n_columns
-        n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.tied_over else 1
-        scale = np.diag(variance * (2 * d + 3 + n_means if read_estimate(estimate).takes_mode else 3))
-        return NormalInverseWishart(mean, strength.min(), d + 2, scale, tied_over=self.tied_over)
+        factor = 2 * d + 3 + self.means_per_variance(statistics) if read_estimate(estimate).takes_mode else 3
+        return NormalInverseWishart(mean, strength.min(), d + 2, np.diag(variance * factor), tied_over=self.tied_over)
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> MultivariateNormal:
         """Return mean and covariance."""
@@ -101,14 +70,8 @@ class MultivariateGaussian(ContinuousFamily):
 
     def n_parameters(self, statistics: Moments) -> int:
         """Return the number of means and of distinct covariances."""
-        d = statistics.n_columns
-        n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
+        d, n_groups = statistics.n_columns, math.prod(statistics.given_shape)
         return n_groups * d + (1 if "groups" in self.tied_over else n_groups) * d * (d + 1) // 2
-
-    def row_weight(self, statistics: Moments) -> np.ndarray:
-        """Return the number of rows of every group, or of all if they share the covariance."""
-        rows = statistics.group_weights()
-        return rows.sum() if "groups" in self.tied_over else rows
 
     def log_likelihood(self, parameters: MultivariateNormal, statistics: Moments) -> np.ndarray:
         """Return Σ log N(x | μ, Σ) per group; summed over groups that share the covariance."""
@@ -120,11 +83,11 @@ class MultivariateGaussian(ContinuousFamily):
         half = np.linalg.solve(root, about)
         trace = np.trace(np.linalg.solve(root, np.swapaxes(half, -1, -2)), axis1=-2, axis2=-1)
         terms = np.where(weight > 0, -0.5 * (weight * (d * np.log(2 * np.pi) + log_det) + trace), 0.0)
-        return terms.sum() if "groups" in self.tied_over else terms
+        return self._sum_tied_groups(terms, statistics)
 
     def _distinct(self, covariance: np.ndarray) -> np.ndarray:
         """Return the covariances, with length 1 along groups that share one."""
-        return covariance[(slice(0, 1),) * (covariance.ndim - 2)] if "groups" in self.tied_over else covariance
+        return first_along(covariance, tied_axes(self.tied_over, covariance.ndim, 2))
 
     def is_definite(self, covariance: np.ndarray) -> bool:
         """Return whether a covariance matrix is finite and numerically positive definite."""

@@ -64,6 +64,11 @@ class Statistics:
         """Number of columns."""
         raise NotImplementedError
 
+    def column_weights(self) -> Array:
+        """Return the weight of every column, shape (*given, columns)."""
+        weight: Array = self.weight  # type: ignore[attr-defined]  # an attribute or a property
+        return np.broadcast_to(weight, (*self.given_shape, self.n_columns))
+
     def group_weights(self) -> Array:
         """Return the total weight of every group, shape (*given,)."""
         raise NotImplementedError

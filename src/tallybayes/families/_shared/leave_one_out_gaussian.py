@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tallybayes.distributions.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
+from tallybayes.distributions.tied_variance import pool_tied
 from tallybayes.families._shared.mahalanobis import invert_lower, squared_distances
 
 if TYPE_CHECKING:
@@ -42,55 +44,53 @@ def columns_leave_one_out(family: Gaussian, counted: GroupStatistics, rows: Remo
 
     Without a row of weight w the mean moves by w(x − m)/(κ − w), and the scatter decreases by wκ/(κ − w)·(x − m)².
     """
-    (statistics, prior, estimate), group, constant = counted, rows.group, rows.constant
-    moments = statistics.diagonal()
-    size = moments.first_sum.shape
+    estimate, group = counted.estimate, rows.group
     tied, spherical = "groups" in family.tied_over, "columns" in family.tied_over
-    count = np.broadcast_to(moments.weight, size)
-    if estimate.has_prior:
-        posterior = prior.update(moments)
-        location, strength = (np.broadcast_to(part, size) for part in (posterior.location, posterior.strength))
-        scale, freedom = posterior.scale, 2 * posterior.shape  # a of the t, which is half the freedom
-        freedom = freedom + estimate.takes_mode * (2 + posterior.n_means)
-    else:
-        location, strength, scale = moments.mean, count, family._pool(moments.scatter) / 2
-        freedom = family._pool(count) - estimate.df_per_mean * family._pool((count > 0).astype(float))
-    variance_group = np.zeros_like(group) if tied else group
-    x = np.asarray(rows.cells, dtype=float)[:, None, :]
+    location, strength, scale, freedom = _column_posterior(family, counted)
+    x = np.asarray(rows.cells, dtype=float)
     known = ~np.isnan(x)
-    removed = rows.weight[:, None, None] * known
-    difference = np.where(known, x - location[group][:, None, :], 0.0)
-    before = strength[group][:, None, :]
+    removed, before = rows.weight[:, None] * known, strength[group]
     after = before - removed
-    new_mean = location[group][:, None, :] - difference * removed / after
+    difference = np.where(known, x - location[group], 0.0)
+    new_mean = location[group] - difference * removed / after
     scatter_removed = removed * before / after * difference**2 / 2
     if spherical:
         scatter_removed, removed = scatter_removed.sum(axis=-1, keepdims=True), removed.sum(axis=-1, keepdims=True)
-    distinct_shape = (1 if tied else size[0], 1 if spherical else size[1])
-    scale = np.broadcast_to(scale, distinct_shape)[variance_group][:, None, :]
-    freedom = np.broadcast_to(freedom, distinct_shape)[variance_group][:, None, :] - removed
-    scatter_left = scale - scatter_removed
-    valid = (
-        (after > 0).all(axis=(1, 2))
-        & (scatter_left > _MIN_REMAINING * scale).all(axis=(1, 2))
-        & (freedom > 0).all(axis=(1, 2))
+    scatter_left, freedom = scale[group] - scatter_removed, freedom[group] - removed
+    valid = ((after > 0) & (scatter_left > _MIN_REMAINING * scale[group]) & (freedom > 0)).all(axis=1)
+    new_mean, after, scatter_left, freedom, x = (
+        part[:, None, :] for part in (new_mean, after, scatter_left, freedom, x)
     )
     if tied:
-        is_own_group = np.arange(size[0])[:, None] == group[:, None, None]
+        is_own_group = np.arange(len(location))[:, None] == group[:, None, None]
         new_mean, after = np.where(is_own_group, new_mean, location), np.where(is_own_group, after, strength)
         valid &= (after > 0).all(axis=(1, 2))
     new_mean, after, scatter_left, freedom = (
         np.where(valid[:, None, None], part, 1.0) for part in (new_mean, after, scatter_left, freedom)
     )
-    if len(constant):
+    if len(rows.constant):
         x = x.copy()
-        x[..., constant] = np.nan
+        x[..., rows.constant] = np.nan
     if estimate.integrates:
         terms = family.log_predictive(NormalInverseGamma(new_mean, after, freedom / 2, scatter_left), x)
     else:
         terms = family.log_prob(Normal(new_mean, 2 * scatter_left / freedom), x)
     terms = terms.sum(axis=-1) if family.columnwise else terms
     return np.where(valid[:, None], terms, np.nan)
+
+
+def _column_posterior(family: Gaussian, counted: GroupStatistics) -> Iterator[np.ndarray]:
+    """Yield mean, strength, half the scatter and degrees of freedom of all rows: (groups, columns) each."""
+    (statistics, prior, estimate), moments = counted, counted.statistics.diagonal()
+    count = statistics.column_weights()
+    if estimate.has_prior:
+        posterior = prior.update(moments)
+        freedom = 2 * posterior.shape + estimate.takes_mode * (2 + posterior.n_means)
+        parts = posterior.location, posterior.strength, posterior.scale, freedom
+    else:
+        freedom = pool_tied(count - estimate.df_per_mean * (count > 0), family.tied_over)
+        parts = moments.mean, count, pool_tied(moments.scatter, family.tied_over) / 2, freedom
+    return (np.broadcast_to(part, count.shape) for part in parts)
 
 
 def rows_leave_one_out(family: MultivariateGaussian, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
@@ -107,8 +107,8 @@ def rows_leave_one_out(family: MultivariateGaussian, counted: GroupStatistics, r
         location, strength, scale = posterior.location, posterior.strength, posterior.scale
         freedom = posterior.degrees_of_freedom + estimate.takes_mode * (d + 1 + posterior.n_means)
     else:
-        location, strength, scale = statistics.mean, count, family._pool(statistics.scatter, 2)
-        freedom = family._pool(count - (count > 0) * estimate.df_per_mean, 0)
+        location, strength, scale = statistics.mean, count, pool_tied(statistics.scatter, family.tied_over, 2)
+        freedom = pool_tied(count - (count > 0) * estimate.df_per_mean, family.tied_over, 0)
     kept = np.setdiff1d(np.arange(d), constant)
     k = len(kept)
     try:
@@ -117,9 +117,8 @@ def rows_leave_one_out(family: MultivariateGaussian, counted: GroupStatistics, r
         return np.full((len(group), len(count)), np.nan)
     mean = np.broadcast_to(location, (len(count), d))[:, kept]
     squares, log_det = squared_distances(np.asarray(rows.cells, dtype=float)[:, kept], mean, root)
-    rows_index = np.arange(len(group))
     strength = np.broadcast_to(strength, count.shape)
-    own_distance, before = squares[rows_index, group], strength[group]
+    own_distance, before = squares[np.arange(len(group)), group], strength[group]
     after = before - weight
     factor = weight * before / after
     remaining = 1 - factor * own_distance
