@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from tallybayes.distributions.parameter_distribution import (
     ParameterDistribution,
     as_float,
     as_size,
-    broadcast_prior,
     check_positive,
     tail_probabilities,
 )
@@ -48,12 +47,15 @@ class Beta(ParameterDistribution):
     alpha: np.ndarray
     beta: np.ndarray
 
+    strength_fields: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    count_fields: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+
     if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(self, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(alpha=self.alpha, beta=self.beta)
+        self._freeze("alpha", "beta")
         self._allow_limits("alpha", "beta")
 
     @classmethod
@@ -87,11 +89,8 @@ class Beta(ParameterDistribution):
 
     def update(self, statistics: Totals) -> Beta:
         """Add the counts of successes and failures to a and b."""
-        shape = statistics.total.shape
-        return Beta(
-            broadcast_prior("Beta", self.alpha, shape) + statistics.total,
-            broadcast_prior("Beta", self.beta, shape) + statistics.failures,
-        )
+        a, b = self._broadcast(statistics.total.shape, "alpha", "beta")
+        return Beta(a + statistics.total, b + statistics.failures)
 
     def mean(self) -> Any:
         """Return E[θ] = a / (a + b)."""
@@ -147,25 +146,10 @@ class Beta(ParameterDistribution):
     def log_evidence(self, statistics: Totals) -> Any:
         """Return log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
         self._require_proper("log_evidence")
-        successes = statistics.total
-        failures = statistics.failures
-        a, b = (broadcast_prior("Beta", part, successes.shape) for part in (self.alpha, self.beta))
-        start = np.stack([a, b], axis=-1)
-        steps = np.stack([successes, failures], axis=-1)
+        start = np.stack([*self._broadcast(statistics.total.shape, "alpha", "beta")], axis=-1)
+        steps = np.stack([statistics.total, statistics.failures], axis=-1)
         ratio = log_dirichlet_norm_ratio(start, steps, Segments([2]))[..., 0]
         return as_float(ratio + base_measure_by_column(statistics))
-
-    def mode_matched(self) -> Beta:
-        """Return Beta(a + 1, b + 1): its posterior mode is the posterior mean under this prior."""
-        return Beta(self.alpha + 1, self.beta + 1)
-
-    def scaled(self, factor: float) -> Beta:
-        """Return Beta(factor · a, factor · b): the same mean with `factor` times the prior strength."""
-        return Beta(self.alpha * factor, self.beta * factor)
-
-    def column(self, index: int) -> Beta:
-        """Return the distribution of one column's probability."""
-        return Beta(*(part[..., index] for part in np.broadcast_arrays(self.alpha, self.beta)))
 
 
 def base_measure_by_column(statistics: Totals) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from tallybayes.distributions.parameter_distribution import (
     ParameterDistribution,
     as_float,
     as_size,
-    broadcast_prior,
     check_positive,
     tail_probabilities,
 )
@@ -50,12 +49,15 @@ class Dirichlet(ParameterDistribution):
     concentration: np.ndarray
     sizes: tuple[int, ...] | None = field(default=None, kw_only=True)
 
+    strength_fields: ClassVar[tuple[str, ...]] = ("concentration",)
+    count_fields: ClassVar[tuple[str, ...]] = ("concentration",)
+
     if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(self, concentration: npt.ArrayLike, *, sizes: tuple[int, ...] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(concentration=self.concentration)
+        self._freeze("concentration")
         self._allow_limits("concentration")
         if self.sizes is not None:
             object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
@@ -100,13 +102,13 @@ class Dirichlet(ParameterDistribution):
 
     def _fit(self, statistics: Counts | Totals) -> tuple[np.ndarray, np.ndarray, Segments]:
         """Return concentrations and counts of the same shape, and the segments of their columns."""
-        if isinstance(statistics, Counts):
-            table = statistics.table
-            segments = statistics.segments
-        else:
-            table = statistics.total
-            segments = Segments([statistics.n_columns])
-        return broadcast_prior("Dirichlet", self.concentration, table.shape), table, segments
+        table, segments = (
+            (statistics.table, statistics.segments)
+            if isinstance(statistics, Counts)
+            else (statistics.total, Segments([statistics.n_columns]))
+        )
+        (prior,) = self._broadcast(table.shape, "concentration")
+        return prior, table, segments
 
     def update(self, statistics: Counts | Totals) -> Dirichlet:
         """Add the counts to the concentrations."""
@@ -186,14 +188,6 @@ class Dirichlet(ParameterDistribution):
         if isinstance(statistics, Totals):
             evidence = evidence + statistics.log_base_measure.sum(axis=-1, keepdims=True)
         return _drop_single_column(evidence)
-
-    def mode_matched(self) -> Dirichlet:
-        """Return Dirichlet(α + 1): its posterior mode is the posterior mean under this prior."""
-        return Dirichlet(self.concentration + 1, sizes=self.sizes)
-
-    def scaled(self, factor: float) -> Dirichlet:
-        """Return Dirichlet(factor · α): the same mean with `factor` times the prior strength."""
-        return Dirichlet(self.concentration * factor, sizes=self.sizes)
 
     def column(self, index: int) -> Dirichlet:
         """Return the distribution of one column's probabilities."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from tallybayes.distributions.parameter_distribution import (
     ParameterDistribution,
     as_float,
     as_size,
-    broadcast_prior,
     check_positive,
     tail_probabilities,
 )
@@ -44,12 +43,15 @@ class Gamma(ParameterDistribution):
     shape: np.ndarray
     rate: np.ndarray
 
+    strength_fields: ClassVar[tuple[str, ...]] = ("shape", "rate")
+    count_fields: ClassVar[tuple[str, ...]] = ("shape",)
+
     if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(self, shape: npt.ArrayLike, rate: npt.ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(shape=self.shape, rate=self.rate)
+        self._freeze("shape", "rate")
         self._allow_limits("shape", "rate")
 
     @classmethod
@@ -80,11 +82,8 @@ class Gamma(ParameterDistribution):
 
     def update(self, statistics: Totals) -> Gamma:
         """Add the total to the shape and the weight of the rows to the rate."""
-        shape = statistics.total.shape
-        return Gamma(
-            broadcast_prior("Gamma", self.shape, shape) + statistics.total,
-            broadcast_prior("Gamma", self.rate, shape) + statistics.weight,
-        )
+        shape, rate = self._broadcast(statistics.total.shape, "shape", "rate")
+        return Gamma(shape + statistics.total, rate + statistics.weight)
 
     def mean(self) -> Any:
         """Return E[λ] = a / b."""
@@ -125,24 +124,11 @@ class Gamma(ParameterDistribution):
     def log_evidence(self, statistics: Totals) -> Any:
         """Return log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
         self._require_proper("log_evidence")
-        total = statistics.total
-        a, b = (broadcast_prior("Gamma", part, total.shape) for part in (self.shape, self.rate))
-        rows = np.broadcast_to(statistics.weight, total.shape)
+        total, rows = statistics.total, statistics.column_weights()
+        a, b = self._broadcast(total.shape, "shape", "rate")
         growth = log_growth(a, total)
         remainder = stirling_remainder(a + total) - stirling_remainder(a)
         log_rate = np.log((a + total) / (b + rows))
         # The Stirling terms of the two log Γ, which grow like n log n, cancel and are left out.
         ratio = total * (log_rate - 1) + a * (growth - log_growth(b, rows)) - 0.5 * growth + remainder
         return as_float(ratio + base_measure_by_column(statistics))
-
-    def mode_matched(self) -> Gamma:
-        """Return Gamma(a + 1, b): its posterior mode is the posterior mean under this prior."""
-        return Gamma(self.shape + 1, self.rate)
-
-    def scaled(self, factor: float) -> Gamma:
-        """Return Gamma(factor · a, factor · b): the same mean with `factor` times the prior strength."""
-        return Gamma(self.shape * factor, self.rate * factor)
-
-    def column(self, index: int) -> Gamma:
-        """Return the distribution of one column's rate."""
-        return Gamma(*(part[..., index] for part in np.broadcast_arrays(self.shape, self.rate)))

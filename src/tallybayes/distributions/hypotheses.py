@@ -75,7 +75,7 @@ class Hypotheses(ParameterDistribution):
             raise PriorError(f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.")
         object.__setattr__(self, "hypotheses", dict(self.hypotheses))
         if self.log_weights is not None:
-            self._set(log_weights=self.log_weights)
+            self._freeze("log_weights")
         else:
             weights = self._prior_weights()
             if weights.shape != (len(self.names),) or not np.isfinite(weights).all() or (weights < 0).any():
@@ -83,7 +83,7 @@ class Hypotheses(ParameterDistribution):
             if weights.sum() == 0:
                 raise PriorError("Hypotheses needs at least one hypothesis with prior weight above 0.")
             with np.errstate(divide="ignore"):
-                self._set(log_weights=np.log(weights / weights.sum()))
+                self._freeze(log_weights=np.log(weights / weights.sum()))
 
     def _prior_weights(self) -> np.ndarray:
         """Return the unnormalized prior weight of every hypothesis."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
     input_center: Any = field(default=0.0, kw_only=True)
     precision_cholesky: Any = field(default=None, kw_only=True, repr=False)
 
+    strength_fields: ClassVar[tuple[str, ...]] = ("precision", "shape", "scale")
+
     if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(
@@ -99,10 +101,9 @@ class LinearNormalInverseGamma(ParameterDistribution):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(location=self.location, precision=self.precision, shape=self.shape, scale=self.scale)
-        self._set(intercept_location=self.intercept_location, input_center=self.input_center)
+        self._freeze("location", "precision", "shape", "scale", "intercept_location", "input_center")
         if self.strength is not None:
-            self._set(strength=self.strength)
+            self._freeze("strength")
             self._allow_limits("strength")
         self._require_positive("shape", "scale")
         name = type(self).__name__
@@ -116,7 +117,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
             raise PriorError(f"{name} needs a symmetric precision matrix.")
         diagonal = _diagonal_or_none(self.precision) if self.precision_cholesky is None else None
         if diagonal is not None and (diagonal >= 0).all():
-            self._set(precision_cholesky=np.sqrt(diagonal)[..., None] * np.eye(p))
+            self._freeze(precision_cholesky=np.sqrt(diagonal)[..., None] * np.eye(p))
         elif self.precision_cholesky is None:
             solution = solve_ldl(DoubleDouble.of(self.precision), DoubleDouble.zeros((*self.precision.shape[:-1], 0)))
             size = _diagonal(self.precision)
@@ -124,9 +125,9 @@ class LinearNormalInverseGamma(ParameterDistribution):
             same = np.allclose(product, self.precision, rtol=1e-6, atol=1e-6 * size.max(initial=0.0))
             if (size < 0).any() or not same:
                 raise PriorError(f"{name} needs a precision without a negative eigenvalue, found {self.precision}.")
-            self._set(precision_cholesky=solution.root)
+            self._freeze(precision_cholesky=solution.root)
         else:
-            self._set(precision_cholesky=self.precision_cholesky)
+            self._freeze("precision_cholesky")
         singular = not (_diagonal(self.precision_cholesky) > 0).all()
         object.__setattr__(self, "_improper", singular or self.improper)
 
@@ -168,13 +169,10 @@ class LinearNormalInverseGamma(ParameterDistribution):
         """Return the noise prior and κ, broadcast to the statistics' groups, and the solved normal equations."""
         given = statistics.given_shape
         p = statistics.n_columns - 1
-        name = type(self).__name__
-        location, center = (broadcast_prior(name, part, (*given, p)) for part in (self.location, self.input_center))
-        root = broadcast_prior(name, self.precision_cholesky, (*given, p, p))
-        shape, scale, intercept, kappa = (
-            broadcast_prior(name, part, given)
-            for part in (self.shape, self.scale, self.intercept_location, self._kappa())
-        )
+        location, center = self._broadcast((*given, p), "location", "input_center")
+        (root,) = self._broadcast((*given, p, p), "precision_cholesky")
+        shape, scale, intercept = self._broadcast(given, "shape", "scale", "intercept_location")
+        kappa = broadcast_prior(type(self).__name__, self._kappa(), given)
         center = np.concatenate([center, intercept[..., None]], axis=-1)
         return InverseGamma(shape, scale), kappa, solve_normal_equations(statistics, center, kappa, location, root)
 
@@ -292,13 +290,9 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def scaled(self, factor: float) -> LinearNormalInverseGamma:
         """Return the same coefficients and expected variance with `factor` times the prior strength."""
-        return self.replace(
-            precision=self.precision * factor,
-            precision_cholesky=self.precision_cholesky * np.sqrt(factor),
-            shape=self.shape * factor,
-            scale=self.scale * factor,
-            strength=None if self.strength is None else self.strength * factor,
-        )
+        strength = None if self.strength is None else self.strength * factor
+        root = self.precision_cholesky * np.sqrt(factor)
+        return super().scaled(factor).replace(precision_cholesky=root, strength=strength)
 
     def column(self, index: int) -> NormalInverseGamma:
         """Return the marginal distribution of one slope and the noise variance."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,14 @@ from tallybayes.distributions.parameter_distribution import (
     ParameterDistribution,
     as_float,
     as_size,
-    broadcast_prior,
     tail_probabilities,
 )
+from tallybayes.distributions.tied_variance import check_tied, pool_tied, tied_axes
 from tallybayes.errors import PriorError
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import RandomState
+
+_ARRAYS = ("location", "strength", "shape", "scale")
 
 
 class Normal(NamedTuple):
@@ -66,6 +69,8 @@ class NormalInverseGamma(ParameterDistribution):
     scale: np.ndarray
     tied_over: tuple[str, ...] = field(default=(), kw_only=True)
 
+    strength_fields: ClassVar[tuple[str, ...]] = ("strength", "shape", "scale")
+
     if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(
@@ -79,7 +84,7 @@ class NormalInverseGamma(ParameterDistribution):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(location=self.location, strength=self.strength, shape=self.shape, scale=self.scale)
+        self._freeze(*_ARRAYS)
         object.__setattr__(self, "tied_over", tuple(self.tied_over))
         self._require_positive("strength", "shape", "scale")
         if not np.isfinite(self.location).all():
@@ -110,7 +115,11 @@ class NormalInverseGamma(ParameterDistribution):
         total = strength + weight
         location = mean + (statistics.mean - mean) * (weight / total)
         return NormalInverseGamma(
-            location, total, shape + self._pool(weight) / 2, scale + self._pool(scatter) / 2, tied_over=self.tied_over
+            location,
+            total,
+            shape + pool_tied(weight, self.tied_over) / 2,
+            scale + pool_tied(scatter, self.tied_over) / 2,
+            tied_over=self.tied_over,
         )
 
     def _combine(self, statistics: Moments) -> tuple[np.ndarray, ...]:
@@ -118,46 +127,26 @@ class NormalInverseGamma(ParameterDistribution):
 
         Shape and scale have length 1 along tied axes.
         """
-        moments = statistics.diagonal()
-        size = moments.first_sum.shape
-        mean, strength = (broadcast_prior("NormalInverseGamma", part, size) for part in (self.location, self.strength))
-        shape, scale = (
-            broadcast_prior("NormalInverseGamma", part, self._variance_shape(size)) for part in (self.shape, self.scale)
-        )
-        weight = np.broadcast_to(moments.weight, size)
+        moments, weight = statistics.diagonal(), statistics.column_weights()
+        mean, strength = self._broadcast(weight.shape, "location", "strength")
+        shape, scale = self._broadcast(self._variance_shape(weight.shape), "shape", "scale")
         scatter = moments.scatter + strength * weight / (strength + weight) * (moments.mean - mean) ** 2
         return mean, strength, shape, scale, weight, scatter
 
     def _variance_shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the variances for means of shape `size`: length 1 along tied axes."""
-        groups = tuple(1 if "groups" in self.tied_over else n for n in size[:-1])
-        return (*groups, 1 if "columns" in self.tied_over else size[-1]) if size else ()
-
-    def _tied_axes(self, n_axes: int) -> tuple[int, ...]:
-        """Return the indices of the tied axes among `n_axes`."""
-        groups = range(n_axes - 1) if "groups" in self.tied_over else ()
-        return (*groups, n_axes - 1) if "columns" in self.tied_over and n_axes else tuple(groups)
-
-    def _pool(self, array: np.ndarray) -> np.ndarray:
-        """Sum over the tied axes, which are kept with length 1."""
-        axes = self._tied_axes(array.ndim)
-        return array.sum(axis=axes, keepdims=True) if axes else array
-
-    def _sum(self, array: np.ndarray) -> np.ndarray:
-        """Sum over the tied axes, which are dropped."""
-        axes = self._tied_axes(array.ndim)
-        return array.sum(axis=axes) if axes else array
+        tied = tied_axes(self.tied_over, len(size))
+        return tuple(1 if axis in tied else n for axis, n in enumerate(size))
 
     @property
     def _size(self) -> tuple[int, ...]:
         """Broadcast shape of all parameters."""
-        parts = (self.location, self.strength, self.shape, self.scale)
-        return np.broadcast_shapes(*(part.shape for part in parts))
+        return np.broadcast_shapes(*(getattr(self, name).shape for name in _ARRAYS))
 
     @property
     def n_means(self) -> int:
         """Number of means that share one variance."""
-        return int(np.prod([self._size[axis] for axis in self._tied_axes(len(self._size))], dtype=np.int64))
+        return math.prod(self._size[axis] for axis in tied_axes(self.tied_over, len(self._size)))
 
     def _normal(self, variance: np.ndarray) -> Normal:
         """Return the location and this variance, broadcast to one shape."""
@@ -195,42 +184,32 @@ class NormalInverseGamma(ParameterDistribution):
     def log_prob(self, parameter: Normal) -> Any:
         """Return log p(μ, σ²), joint over the parameters that share a variance; −inf for σ² ≤ 0."""
         size = np.broadcast_shapes(self._size, np.shape(parameter[0]), np.shape(parameter[1]))
-        mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), size)
-        variance = np.broadcast_to(np.asarray(parameter[1], dtype=float), size)
+        mean, variance = (np.broadcast_to(np.asarray(part, dtype=float), size) for part in parameter)
         n_axes = len(self._size) or len(size)  # a scalar distribution has no group axes
-        tied = tuple(axis + len(size) - n_axes for axis in self._tied_axes(n_axes))
-        first = variance[tuple(slice(0, 1) if axis in tied else slice(None) for axis in range(len(size)))]
-        if not np.array_equal(np.broadcast_to(first, size), variance):
-            raise PriorError(f"the variances differ along the shared {' and '.join(self.tied_over)}; expected one.")
+        tied = tuple(axis + len(size) - n_axes for axis in tied_axes(self.tied_over, n_axes))
+        first = check_tied(variance, tied, f"variances differ along the shared {' and '.join(self.tied_over)}")
         safe = np.where(variance > 0, variance, 1.0)
-        normal = log_normal_density(mean - self.location, self.strength, safe)
-        normal = normal.sum(axis=tied) if tied else normal
-        prior = InverseGamma(np.broadcast_to(self.shape, first.shape), np.broadcast_to(self.scale, first.shape))
-        density = normal + prior.log_prob(np.where(first > 0, first, 1.0)).reshape(normal.shape)
+        normal = log_normal_density(mean - self.location, self.strength, safe).sum(axis=tied)
+        prior = InverseGamma(self.shape, self.scale).log_prob(np.where(first > 0, first, 1.0))
+        density = normal + prior.reshape(normal.shape)
         return as_float(np.where((first > 0).reshape(density.shape), density, -np.inf))
 
     def log_evidence(self, statistics: Moments) -> Any:
         """Return the log marginal likelihood, one number per variance: per group and column, summed over tied axes."""
         _, strength, shape, scale, weight, scatter = self._combine(statistics)
-        variance = InverseGamma(shape, scale).log_evidence(self._pool(weight) / 2, self._pool(scatter) / 2)
-        means = self._sum(-0.5 * log_growth(strength, weight))
+        half_weight, half_scatter = (pool_tied(part, self.tied_over) / 2 for part in (weight, scatter))
+        variance = InverseGamma(shape, scale).log_evidence(half_weight, half_scatter)
+        means = -0.5 * log_growth(strength, weight).sum(axis=tied_axes(self.tied_over, weight.ndim))
         return as_float(variance.reshape(means.shape) + means)
-
-    def scaled(self, factor: float) -> NormalInverseGamma:
-        """Return the same location and expected variance with `factor` times the prior strength."""
-        return self.replace(strength=self.strength * factor, shape=self.shape * factor, scale=self.scale * factor)
 
     def column(self, index: int) -> NormalInverseGamma:
         """Return the distribution of one column's mean and variance."""
-        parts = (np.broadcast_to(part, self._size)[..., index, None] for part in self._arrays())
+        parts = (np.broadcast_to(getattr(self, name), self._size)[..., index, None] for name in _ARRAYS)
         return NormalInverseGamma(*parts, tied_over=self.tied_over).drop_column_axis()
 
     def drop_column_axis(self) -> NormalInverseGamma:
         """Return the distribution of a single column without the column axis. Groups can still be tied."""
         if "groups" in self.tied_over:
             return self
-        return NormalInverseGamma(*(part[..., 0] if part.ndim else part for part in self._arrays()))
-
-    def _arrays(self) -> tuple[np.ndarray, ...]:
-        """Return location, strength, shape and scale."""
-        return self.location, self.strength, self.shape, self.scale
+        parts = (getattr(self, name) for name in _ARRAYS)
+        return NormalInverseGamma(*(part[..., 0] if part.ndim else part for part in parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +17,8 @@ from tallybayes.distributions.parameter_distribution import (
     ParameterDistribution,
     as_float,
     as_size,
-    broadcast_prior,
 )
+from tallybayes.distributions.tied_variance import check_tied, pool_tied
 from tallybayes.errors import PriorError
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import RandomState
@@ -34,7 +35,7 @@ class MultivariateNormal(NamedTuple):
     @property
     def std(self) -> Any:
         """Standard deviation of every column."""
-        return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+        return np.sqrt(_diagonal(self.covariance))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,9 +87,7 @@ class NormalInverseWishart(ParameterDistribution):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(
-            location=self.location, strength=self.strength, degrees_of_freedom=self.degrees_of_freedom, scale=self.scale
-        )
+        self._freeze("location", "strength", "degrees_of_freedom", "scale")
         object.__setattr__(self, "tied_over", tuple(self.tied_over))
         self._require_positive("strength", "degrees_of_freedom")
         if self.scale.ndim < 2 or self.scale.shape[-1] != self.scale.shape[-2]:
@@ -103,7 +102,7 @@ class NormalInverseWishart(ParameterDistribution):
         if not np.allclose(self.scale, np.swapaxes(self.scale, -1, -2), rtol=1e-9, atol=0):
             raise PriorError("NormalInverseWishart needs a symmetric scale matrix.")
         if self.root is not None:
-            self._set(root=self.root)
+            self._freeze("root")
             if self.root.shape[-2:] != self.scale.shape[-2:] or not (_diagonal(self.root) > 0).all():
                 raise PriorError(
                     "NormalInverseWishart needs a root with the shape of the scale and a positive diagonal."
@@ -143,11 +142,16 @@ class NormalInverseWishart(ParameterDistribution):
         total = strength + weight
         location = mean + (statistics.mean - mean) * (weight / total)[..., None]
         added = scatter + shifts[..., :, None] * shifts[..., None, :]  # exactly symmetric
-        posterior_scale = scale + self._pool(added, 2)
+        posterior_scale = scale + pool_tied(added, self.tied_over, 2)
         flat = self.root is not None or not (_min_eigenvalues(posterior_scale) > _FLAT).all()
-        root = self._posterior_root(scale, self._pool(scatter, 2), shifts) if flat else None
+        root = self._posterior_root(scale, pool_tied(scatter, self.tied_over, 2), shifts) if flat else None
         return NormalInverseWishart(
-            location, total, freedom + self._pool(weight, 0), posterior_scale, tied_over=self.tied_over, root=root
+            location,
+            total,
+            freedom + pool_tied(weight, self.tied_over, 0),
+            posterior_scale,
+            tied_over=self.tied_over,
+            root=root,
         )
 
     def scale_cholesky(self) -> np.ndarray:
@@ -170,15 +174,13 @@ class NormalInverseWishart(ParameterDistribution):
         The shift √(κn / (κ + n)) (x̄ − m) is the root of the scatter of the two means. Degrees of freedom and scale
         have length 1 along tied groups.
         """
-        given = statistics.given_shape
-        n_columns = statistics.n_columns
-        name = "NormalInverseWishart"
-        mean = broadcast_prior(name, self.location, (*given, n_columns))
-        strength = broadcast_prior(name, self.strength, given)
+        given, d = statistics.given_shape, statistics.n_columns
         covariances = self._covariance_shape(given)
-        freedom = broadcast_prior(name, self.degrees_of_freedom, covariances)
-        scale = broadcast_prior(name, self.scale, (*covariances, n_columns, n_columns))
-        weight = np.broadcast_to(statistics.weight, (*given, n_columns))[..., 0]
+        (mean,) = self._broadcast((*given, d), "location")
+        (strength,) = self._broadcast(given, "strength")
+        (freedom,) = self._broadcast(covariances, "degrees_of_freedom")
+        (scale,) = self._broadcast((*covariances, d, d), "scale")
+        weight = statistics.column_weights()[..., 0]
         shifts = (statistics.mean - mean) * np.sqrt(strength * (weight / (strength + weight)))[..., None]
         return mean, strength, freedom, scale, weight, statistics.scatter, shifts
 
@@ -192,11 +194,6 @@ class NormalInverseWishart(ParameterDistribution):
             return shifts[..., None, :]
         return shifts.reshape(*(1 for _ in shifts.shape[:-1]), -1, shifts.shape[-1])
 
-    def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
-        """Sum over tied groups, keeping the axes; `n_trailing` axes follow those of the groups."""
-        axes = tuple(range(array.ndim - n_trailing))
-        return array.sum(axis=axes, keepdims=True) if "groups" in self.tied_over and axes else array
-
     @property
     def _given(self) -> tuple[int, ...]:
         """Shape of the groups."""
@@ -206,7 +203,7 @@ class NormalInverseWishart(ParameterDistribution):
     @property
     def n_means(self) -> int:
         """Number of mean vectors that share one covariance."""
-        return int(np.prod(self._given, dtype=np.int64)) if "groups" in self.tied_over else 1
+        return math.prod(self._given) if "groups" in self.tied_over else 1
 
     def _normal(self, divisor: np.ndarray) -> MultivariateNormal:
         """Return the location and the scale divided by `divisor`, broadcast to all groups."""
@@ -228,7 +225,7 @@ class NormalInverseWishart(ParameterDistribution):
     def _marginal(self) -> NormalInverseGamma:
         """Return the marginal distributions of every column's mean and variance."""
         shape = (self.degrees_of_freedom - self.n_columns + 1) / 2
-        variances = np.diagonal(self.scale, axis1=-2, axis2=-1)
+        variances = _diagonal(self.scale)
         return NormalInverseGamma(self.location, self.strength[..., None], shape[..., None], variances / 2)
 
     def interval(self, mass: float = 0.95) -> Interval:
@@ -263,16 +260,14 @@ class NormalInverseWishart(ParameterDistribution):
         given = self._given
         shapes = np.shape(parameter[0])[:-1], np.shape(parameter[1])[:-2]
         size = np.broadcast_shapes(given, *shapes)
-        mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), (*size, d))
-        covariance = np.broadcast_to(np.asarray(parameter[1], dtype=float), (*size, d, d))
+        mean = np.broadcast_to(parameter[0], (*size, d))
+        covariance = np.broadcast_to(parameter[1], (*size, d, d))
         tied = tuple(range(len(size) - len(given), len(size))) if "groups" in self.tied_over else ()
-        first = covariance[tuple(slice(0, 1) if axis in tied else slice(None) for axis in range(len(size)))]
-        if not np.array_equal(np.broadcast_to(first, covariance.shape), covariance):
-            raise PriorError("the covariances differ along the shared groups; expected one.")
+        check_tied(covariance, tied, "covariances differ along the shared groups")
         inside = _min_eigenvalues(covariance) > d * np.finfo(float).eps
         covariance = np.where(inside[..., None, None], covariance, np.eye(d))
         root = np.linalg.cholesky(covariance)
-        log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        log_det = 2 * np.log(_diagonal(root)).sum(-1)
         deviation = np.linalg.solve(root, (mean - self.location)[..., None])[..., 0]
         normal = 0.5 * (d * np.log(self.strength / (2 * np.pi)) - log_det - self.strength * (deviation**2).sum(-1))
         trace = np.trace(np.linalg.solve(covariance, np.broadcast_to(self.scale, covariance.shape)), axis1=-2, axis2=-1)
@@ -289,12 +284,12 @@ class NormalInverseWishart(ParameterDistribution):
         """Return the log marginal likelihood per group, or one number if the groups are tied."""
         d = self.n_columns
         _, strength, freedom, scale, weight, scatter, shifts = self._combine(statistics)
-        half = self._pool(weight, 0) / 2
+        half = pool_tied(weight, self.tied_over, 0) / 2
         # As in NormalInverseGamma, the terms that grow like n log n cancel up to log determinants of covariances.
         shapes = (freedom[..., None] - np.arange(d)) / 2
         posterior_shapes = shapes + half[..., None]
         growth = log_growth(shapes, half[..., None])
-        root = self._posterior_root(scale, self._pool(scatter, 2), shifts)
+        root = self._posterior_root(scale, pool_tied(scatter, self.tied_over, 2), shifts)
         before = 2 * np.log(_diagonal(self.scale_cholesky())).sum(-1) - np.log(shapes).sum(-1)
         after = 2 * np.log(_diagonal(root)).sum(-1) - np.log(posterior_shapes).sum(-1)
         covariance = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -34,6 +35,8 @@ class ParameterDistribution(FrozenValue):
     """
 
     accepts_any_family: ClassVar[bool] = False  # whether it can be the prior of every family
+    strength_fields: ClassVar[tuple[str, ...]] = ()  # parameters that are proportional to the prior strength
+    count_fields: ClassVar[tuple[str, ...]] = ()  # pseudo-counts, from which the mode subtracts 1
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> ParameterDistribution:
         """Return the prior for these statistics: the distribution itself. Prior rules (`PriorRule`) compute one."""
@@ -80,12 +83,15 @@ class ParameterDistribution(FrozenValue):
         raise NotImplementedError
 
     def mode_matched(self) -> Self:
-        """Return a prior whose posterior mode equals the posterior mean under this prior. By default: itself."""
-        return self
+        """Return a prior whose posterior mode equals the posterior mean under this prior, with pseudo-counts + 1."""
+        counts = {name: getattr(self, name) + 1 for name in self.count_fields}
+        return self.replace(**counts) if counts else self
 
     def scaled(self, factor: float) -> Self:
         """Return the distribution with the same expectations and `factor` times the prior strength."""
-        raise PriorError(f"{type(self).__name__} has no strength to scale; expected a conjugate prior.")
+        if not self.strength_fields:
+            raise PriorError(f"{type(self).__name__} has no strength to scale; expected a conjugate prior.")
+        return self.replace(**{name: getattr(self, name) * factor for name in self.strength_fields})
 
     def plot(self, ax: Axes | None = None) -> Plot:
         """Plot the densities, or the probabilities of levels or hypotheses. Requires matplotlib.
@@ -105,12 +111,20 @@ class ParameterDistribution(FrozenValue):
 
     def column(self, index: int) -> ParameterDistribution:
         """Return the distribution of the parameters of one column."""
-        raise NotImplementedError
+        if not self.strength_fields:
+            raise NotImplementedError
+        return type(self)(*(part[..., index] for part in np.broadcast_arrays(*self._fields().values())))
 
-    def _set(self, **arrays: npt.ArrayLike) -> None:
-        """Store fields as read-only arrays. Called by ``__post_init__``."""
+    def _freeze(self, *names: str, **arrays: npt.ArrayLike) -> None:
+        """Store fields, or new values of fields, as read-only arrays. Called by ``__post_init__``."""
+        for name in names:
+            arrays[name] = getattr(self, name)
         for name, value in arrays.items():
             object.__setattr__(self, name, frozen_array(value))
+
+    def _broadcast(self, shape: tuple[int, ...], *names: str) -> Iterator[np.ndarray]:
+        """Yield parameters broadcast to the shape of the statistics; raise PriorError with both shapes."""
+        return (broadcast_prior(type(self).__name__, getattr(self, name), shape) for name in names)
 
     def _allow_limits(self, *names: str) -> None:
         """Require parameters ≥ 0. A parameter of 0 makes the distribution improper until data are added."""
