@@ -17,6 +17,7 @@ from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInv
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.distributions.tied_variance import first_along, pool_tied, tied_axes
 from tallybayes.errors import EstimateError, PriorError
 from tallybayes.families._shared.mahalanobis import cholesky
 from tallybayes.families.categorical import LevelProbabilities
@@ -121,25 +122,10 @@ def parameter_arrays(family: Family, parameters: Any) -> dict[str, np.ndarray]:
 def prior_of_strength(family: Family, parameters: Any, rows: np.ndarray, what: str) -> ParameterDistribution:
     """Return the prior with these parameters as its mean and a strength in rows per group, shape (*given,)."""
     arrays = parameter_arrays(family, parameters)
-    strength = np.asarray(rows, dtype=np.float64)[..., None]
-    if "variance" in arrays:
-        mean, variance = arrays["mean"], arrays["variance"]
-        count = np.broadcast_to(strength, mean.shape)
-        pooled = [axis for axis, name in ((0, "groups"), (-1, "columns")) if name in family.tied_over and mean.ndim > 1]
-        total = count.sum(axis=tuple(pooled), keepdims=True)
-        if not (total > 2).all():
-            raise _too_weak(what, 2, float(total.min()))
-        variance = variance.mean(axis=tuple(pooled), keepdims=True)
-        return NormalInverseGamma(mean, count, total / 2, variance * (total / 2 - 1), tied_over=family.tied_over)
-    if "covariance" in arrays:
-        mean, covariance = arrays["mean"], arrays["covariance"]
-        total, width = np.asarray(rows, dtype=np.float64), mean.shape[-1]
-        if "groups" in family.tied_over:
-            total, covariance = total.sum(keepdims=True), covariance[:1]
-        if not (total > width + 1).all():
-            raise _too_weak(what, width + 1, float(total.min()))
-        scale = covariance * (total - width - 1)[..., None, None]
-        return NormalInverseWishart(mean, rows, total, scale, tied_over=family.tied_over)
+    strength = np.asarray(rows, dtype=np.float64)
+    if "mean" in arrays:
+        return _gaussian_prior(family, arrays, strength, what)
+    strength = strength[..., None]
     (parameter,) = arrays.values()
     is_degenerate = parameter <= 0 if family.conjugate_prior is not Beta else (parameter <= 0) | (parameter >= 1)
     if is_degenerate.any() or not (strength > 0).all():
@@ -148,10 +134,9 @@ def prior_of_strength(family: Family, parameters: Any, rows: np.ndarray, what: s
             "    Specify a small probability instead, or omit strength=."
         )
     if family.conjugate_prior is Gamma:
-        return Gamma(parameter * strength, np.broadcast_to(strength, parameter.shape))
+        return Gamma.from_mean(parameter, strength)
     if family.conjugate_prior is Beta:
-        trials = strength * getattr(family, "n", 1)
-        return Beta(parameter * trials, (1 - parameter) * trials)
+        return Beta.from_mean(parameter, strength * getattr(family, "n", 1))
     sizes = (
         None
         if family.is_bag_of_words or parameters.segments.n_columns == 1
@@ -160,9 +145,24 @@ def prior_of_strength(family: Family, parameters: Any, rows: np.ndarray, what: s
     return Dirichlet(parameter * strength, sizes=sizes)
 
 
-def _too_weak(what: str, least: float, strength: float) -> PriorError:
-    """Return the error for a strength at which the prior mean of a variance does not exist."""
-    return PriorError(
-        f"{what} has a prior strength of {strength:.4g} rows; expected more than {least:g}, so that the prior mean of "
-        "a variance exists.\n    Pass a larger strength."
-    )
+def _gaussian_prior(
+    family: Family, arrays: Mapping[str, np.ndarray], strength: np.ndarray, what: str
+) -> NormalInverseGamma | NormalInverseWishart:
+    """Return the prior with this mean and variance or covariance; strength in rows, shape (*given,).
+
+    A variance that several means share has the sum of their strengths.
+    """
+    mean, covariance, tied = arrays["mean"], arrays.get("covariance"), family.tied_over
+    n_trailing, least = (1, 2) if covariance is None else (0, mean.shape[-1] + 1)
+    strength = np.broadcast_to(strength[..., None], mean.shape) if covariance is None else strength
+    total = pool_tied(strength, tied, n_trailing)
+    if not (total > least).all():
+        raise PriorError(
+            f"{what} has a prior strength of {float(total.min()):.4g} rows; expected more than {least:g}, so that the "
+            "prior mean of a variance exists.\n    Pass a larger strength."
+        )
+    if covariance is None:
+        variance = arrays["variance"].mean(axis=tied_axes(tied, mean.ndim), keepdims=True)
+        return NormalInverseGamma(mean, strength, total / 2, variance * (total / 2 - 1), tied_over=tied)
+    scale = first_along(covariance, tied_axes(tied, covariance.ndim, 2)) * (total - least)[..., None, None]
+    return NormalInverseWishart(mean, strength, total, scale, tied_over=tied)
