@@ -107,7 +107,7 @@ class NormalInverseWishart(ParameterDistribution):
                 raise PriorError(
                     "NormalInverseWishart needs a root with the shape of the scale and a positive diagonal."
                 )
-        elif not (_min_eigenvalues(self.scale) > self.n_columns * np.finfo(float).eps).all():
+        elif not (min_eigenvalues(self.scale) > self.n_columns * np.finfo(float).eps).all():
             raise PriorError(f"NormalInverseWishart needs a positive definite scale matrix, found {self.scale}.")
 
     @classmethod
@@ -143,7 +143,7 @@ class NormalInverseWishart(ParameterDistribution):
         location = mean + (statistics.mean - mean) * (weight / total)[..., None]
         added = scatter + shifts[..., :, None] * shifts[..., None, :]  # exactly symmetric
         posterior_scale = scale + pool_tied(added, self.tied_over, 2)
-        flat = self.root is not None or not (_min_eigenvalues(posterior_scale) > _FLAT).all()
+        flat = self.root is not None or not (min_eigenvalues(posterior_scale) > _FLAT).all()
         root = self._posterior_root(scale, pool_tied(scatter, self.tied_over, 2), shifts) if flat else None
         return NormalInverseWishart(
             location,
@@ -264,7 +264,7 @@ class NormalInverseWishart(ParameterDistribution):
         covariance = np.broadcast_to(parameter[1], (*size, d, d))
         tied = tuple(range(len(size) - len(given), len(size))) if "groups" in self.tied_over else ()
         check_tied(covariance, tied, "covariances differ along the shared groups")
-        inside = _min_eigenvalues(covariance) > d * np.finfo(float).eps
+        inside = min_eigenvalues(covariance) > d * np.finfo(float).eps
         covariance = np.where(inside[..., None, None], covariance, np.eye(d))
         root = np.linalg.cholesky(covariance)
         log_det = 2 * np.log(_diagonal(root)).sum(-1)
@@ -349,7 +349,7 @@ def _diagonal(matrix: np.ndarray) -> np.ndarray:
     return np.diagonal(matrix, axis1=-2, axis2=-1)
 
 
-def _min_eigenvalues(matrices: np.ndarray) -> np.ndarray:
+def min_eigenvalues(matrices: np.ndarray) -> np.ndarray:
     """Return a lower bound of the eigenvalues of each correlation matrix; negative if a variance is not positive.
 
     The bound is 1e-6 if a Cholesky factorization proves that all eigenvalues exceed it.

@@ -6,7 +6,7 @@ Optional protocols, each with one default, are the functions of `tallybayes.fami
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count,
 from tallybayes.families.protocols.traits import Traits
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import Statistics
+
+Parameters: TypeAlias = np.ndarray | tuple[Any, ...]  # of a family: an array, or a named tuple of arrays
 
 
 class Family(Traits):

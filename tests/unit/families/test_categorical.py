@@ -71,7 +71,7 @@ def test_parameters_as_people_have_them():
 
 def test_groups_without_counts_are_unknown_by_column():
     holed = LevelProbabilities(np.array([[0.5, 0.5, np.nan, np.nan, np.nan], TABLE[1]]), SEGMENTS)
-    assert is_undefined(FAMILY, holed).tolist() == [[False, True], [False, False]]
+    assert is_undefined(holed).tolist() == [[False, True], [False, False]]
 
 
 def test_draws_have_their_shares():
@@ -102,6 +102,6 @@ def test_probabilities_of_0_and_of_no_groups():
     counts = tb.Counts([1.0, 2.0])
     assert FAMILY.as_parameters([0.0, 1.0], counts).table.tolist() == [0.0, 1.0]
     alone = LevelProbabilities(np.array([0.5, 0.5, np.nan, np.nan, np.nan]), SEGMENTS)
-    assert is_undefined(FAMILY, alone).tolist() == [False, True]
+    assert is_undefined(alone).tolist() == [False, True]
     stacked = LevelProbabilities(np.broadcast_to(alone.table, (2, 3, 5)), SEGMENTS)
-    assert is_undefined(FAMILY, stacked).tolist() == [[[False, True]] * 3] * 2
+    assert is_undefined(stacked).tolist() == [[[False, True]] * 3] * 2

@@ -83,7 +83,8 @@ def test_groups_whose_rows_lie_on_their_line_have_no_density():
     counted = FAMILY.collect(rows, GROUP, 3)
     line = FAMILY.maximum_likelihood(counted)
     assert first_degenerate_group(FAMILY, line, counted) == (1, 2)
-    assert first_degenerate_group(FAMILY, FAMILY.maximum_likelihood(FAMILY.collect(ROWS, GROUP, 2)), counted) is None
+    usual = FAMILY.collect(ROWS, GROUP, 2)
+    assert first_degenerate_group(FAMILY, FAMILY.maximum_likelihood(usual), usual) is None
     known = mask_degenerate_groups(FAMILY, line)
     for part in (known.slope, known.intercept[:, None], known.variance[:, None]):
         assert np.isnan(part).all(axis=1).tolist() == [False, True, True]

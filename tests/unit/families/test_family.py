@@ -201,15 +201,15 @@ def test_values_parameters_and_rows_of_all_groups():
     light = tb.Gaussian().collect(NUMBERS[:1], weight=np.array([0.25]))
     np.testing.assert_allclose(pooled_value(tb.Gaussian(), light), NUMBERS[0])
     alone = tb.Gaussian().unbiased(tb.Gaussian().collect(NUMBERS[:1]))  # a mean without a variance is known
-    assert is_undefined(tb.Gaussian(), alone).tolist() == [[False] * 3]
+    assert is_undefined(alone).tolist() == [[False] * 3]
     assert tb.Poisson().n_parameters(statistics) == 9
     assert tb.Poisson().row_weight(statistics).tolist() == [[3.0] * 3, [2.0] * 3, [0.0] * 3]
     point = tb.Poisson().maximum_likelihood(statistics)
-    assert is_undefined(tb.Poisson(), point).tolist() == [[False] * 3, [False] * 3, [True] * 3]
+    assert is_undefined(point).tolist() == [[False] * 3, [False] * 3, [True] * 3]
     assert take_groups(point, [1]).tolist() == [point[1].tolist()]
     pair = tb.Gaussian().maximum_likelihood(tb.Gaussian().collect(NUMBERS, np.arange(9) % 2, 3))
     assert take_groups(pair, [2, 0]).mean.tolist()[1] == pair.mean[0].tolist()
-    assert is_undefined(tb.Gaussian(), pair).all(axis=1).tolist() == [False, False, True]
+    assert is_undefined(pair).all(axis=1).tolist() == [False, False, True]
     means = conditional_means(tb.Poisson(), point, COUNTS)
     assert means.shape == (5, 3, 3)
     np.testing.assert_array_equal(means[3], point)

@@ -111,7 +111,7 @@ def test_columns_share_what_a_row_is_worth():
     posterior = tb.fit_distribution(rows, family).posterior()
     asked = np.array([[0.5, -1.0, 2.0], [0.5, np.nan, 2.0], [np.nan, np.nan, 1.0], [np.nan] * 3])
     asked = np.concatenate([asked, np.broadcast_to(posterior.location, (1, 3))])  # no length to be shared
-    shares, whole = column_contributions(family, posterior, asked, True), family.log_predictive(posterior, asked)
+    shares, whole = column_contributions(family, posterior, asked), family.log_predictive(posterior, asked)
     np.testing.assert_allclose(shares.sum(axis=-1), whole, rtol=1e-12, atol=1e-15)
     assert (shares[np.isnan(asked)] == 0).all()
     assert shares[0].argmin() == 2  # the farthest costs most
@@ -283,7 +283,7 @@ def test_sums_of_a_database_are_the_moments():
 def test_rows_of_one_variance_share_their_length_by_column():
     family = tb.SphericalGaussian()
     belief = family.default_prior(counted(family), "bayes").update(counted(family))
-    shares = column_contributions(family, belief, ASKED, True)
+    shares = column_contributions(family, belief, ASKED)
     np.testing.assert_allclose(shares.sum(axis=-1), family.log_predictive(belief, ASKED), rtol=1e-11, atol=1e-13)
     # What bends is shared by squared lengths, the rest evenly: so two columns differ by their lengths alone.
     for group in range(2):
@@ -295,7 +295,7 @@ def test_rows_of_one_variance_share_their_length_by_column():
         bend = -(shape[0] + 3 / 2) * np.log1p(t.sum())
         assert shares[0, group, 2] - shares[0, group, 0] == pytest.approx(bend * (t[2] - t[0]) / t.sum(), rel=1e-9)
     point = family.maximum_likelihood(counted(family))
-    cells = column_contributions(family, point, ASKED, False)
+    cells = column_contributions(family, point, ASKED)
     np.testing.assert_allclose(cells.sum(axis=-1), family.log_prob(point, ASKED), rtol=1e-12, atol=1e-15)
 
 

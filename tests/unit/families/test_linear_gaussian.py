@@ -388,7 +388,7 @@ def test_draws_follow_the_line_and_are_like_the_rows_that_were_counted():
 def test_what_is_told_of_a_line():
     family = tb.LinearGaussian()
     line = family.maximum_likelihood(HALVES)
-    assert is_undefined(family, line).tolist() == [[False], [False], [True]]
+    assert is_undefined(line).tolist() == [[False], [False], [True]]
     np.testing.assert_array_equal(named_parameters(family, line)["weight"], np.c_[line.slope, line.intercept])
     expected = family.mean(line)
     assert not expected[:2, :3].any()

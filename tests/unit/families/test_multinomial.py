@@ -35,11 +35,11 @@ def test_the_compound_is_scipys():
     alpha = BELIEF.concentration[0]
     expected = [stats.dirichlet_multinomial.logpmf(row.astype(int), alpha, int(row.sum())) for row in ROWS[:2]]
     np.testing.assert_allclose(found, [*expected, 0.0], atol=1e-12)
-    terms = column_contributions(URN, BELIEF, ROWS, True)[:, 0].sum(axis=-1)
+    terms = column_contributions(URN, BELIEF, ROWS)[:, 0].sum(axis=-1)
     base = [np.log(3), 0.0, 0.0]  # the orders of the words, the same in all groups
     np.testing.assert_allclose(terms + base, found, atol=1e-12)
     np.testing.assert_allclose(
-        column_contributions(URN, SHARES, ROWS, False), column_contributions(PLAIN, SHARES, ROWS, False)
+        column_contributions(URN, SHARES, ROWS), column_contributions(PLAIN, SHARES, ROWS)
     )
 
 
@@ -81,12 +81,12 @@ def test_divergence_and_draws():
 
 
 def test_shares_of_columns_written_out():
-    found = column_contributions(PLAIN, SHARES[:1], ROWS, False)
+    found = column_contributions(PLAIN, SHARES[:1], ROWS)
     assert found.shape == (3, 1, 3)
     np.testing.assert_allclose(found[:, 0], ROWS * np.log(SHARES[0]), atol=1e-14)
     alpha = np.array([[1.5, 2.0, 0.5], [1.0, 4.0, 2.0]])
     rows = np.array([[2.0, 1.0, 0.0], [0.25, 0.0, 0.25], [0.0, 0.0, 0.0]])  # half a token is shared out, too
-    terms = column_contributions(URN, tb.Dirichlet(alpha), rows, True)
+    terms = column_contributions(URN, tb.Dirichlet(alpha), rows)
     assert terms.shape == (3, 2, 3)
     whole = gammaln(alpha.sum(axis=1)) - gammaln(alpha.sum(axis=1) + rows.sum(axis=1)[:, None])
     cells = gammaln(alpha + rows[:, None, :]) - gammaln(alpha)

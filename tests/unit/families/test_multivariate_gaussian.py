@@ -119,7 +119,7 @@ def test_shares_of_columns_sum_to_the_row(family, predictive):
     point = family.maximum_likelihood(moments)
     if predictive:
         point = family.resolve_prior(None, moments, "bayes").update(moments)
-    terms = column_contributions(family, point, HOLED, predictive)
+    terms = column_contributions(family, point, HOLED)
     whole = (family.log_predictive if predictive else family.log_prob)(point, HOLED)
     np.testing.assert_allclose(terms.sum(axis=-1), whole, rtol=1e-10)
     assert not terms[np.broadcast_to(np.isnan(HOLED)[:, None], terms.shape)].any()
@@ -132,11 +132,11 @@ def test_uncorrelated_columns_have_shares_by_their_own_squares(predictive):
     x = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
     if predictive:
         posterior = tb.NormalInverseWishart(np.zeros((1, 2)), np.ones(1), np.full(1, 5.0), spread[None])
-        terms = column_contributions(FREE, posterior, x, True)[:, 0]
+        terms = column_contributions(FREE, posterior, x)[:, 0]
         bend = -(5 - 2 + 1 + 2) / 2 * np.log1p(np.array([0.0, 4.0, 1.0, 5.0]) / 2)
         shares = bend[:, None] * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.8, 0.2]])
     else:
-        terms = column_contributions(FREE, MultivariateNormal(np.zeros((1, 2)), spread[None]), x, False)[:, 0]
+        terms = column_contributions(FREE, MultivariateNormal(np.zeros((1, 2)), spread[None]), x)[:, 0]
         shares = -0.5 * x**2 / [1.0, 4.0]
     np.testing.assert_allclose(terms - terms[0], shares, atol=1e-12)
 
@@ -273,8 +273,8 @@ def test_groups_may_have_any_axes(shape):
     found = {
         "log_prob": FREE.log_prob(point, rows),
         "log_predictive": FREE.log_predictive(posterior, rows),
-        "terms": column_contributions(FREE, point, rows, False),
-        "predictive terms": column_contributions(FREE, posterior, rows, True),
+        "terms": column_contributions(FREE, point, rows),
+        "predictive terms": column_contributions(FREE, posterior, rows),
         "means": conditional_means(FREE, point, rows),
         "cumulative": cdf(FREE, point, rows),
     }
@@ -304,8 +304,8 @@ def test_groups_may_have_any_axes(shape):
         assert apart[index] == pytest.approx(float(kl_divergence(FREE, single, its)))
         alone = tb.NormalInverseWishart(mean, 2.5, 6.0, covariance * 4)
         for name, one in (
-            ("terms", column_contributions(FREE, single, rows, False)),
-            ("predictive terms", column_contributions(FREE, alone, rows, True)),
+            ("terms", column_contributions(FREE, single, rows)),
+            ("predictive terms", column_contributions(FREE, alone, rows)),
             ("means", conditional_means(FREE, single, rows)),
             ("cumulative", cdf(FREE, single, rows)),
         ):
@@ -333,7 +333,7 @@ def test_shares_go_by_distances_from_the_mean(predictive):
     else:
         parameters = MultivariateNormal(mean, spread)
         shares = -0.5 * np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9 / 4]])
-    terms = column_contributions(FREE, parameters, x, predictive)[:, 0]
+    terms = column_contributions(FREE, parameters, x)[:, 0]
     np.testing.assert_allclose(terms - terms[0], shares, atol=1e-12)
 
 

@@ -92,7 +92,7 @@ class FactorScorer(NamedTuple):
         """Return the contribution of every column to the log probability of each class: (n, classes, columns)."""
         if self.family.columnwise:
             return self.log_prob(rows)
-        return column_contributions(self.family, self.parameters, self._varied(rows), self.predictive)
+        return column_contributions(self.family, self.parameters, self._varied(rows))
 
     def _varied(self, rows: np.ndarray) -> np.ndarray:
         """Return rows in which the cells of constant columns are missing, so that they add zero."""
@@ -158,7 +158,7 @@ def undefined_parameters(scored: FactorScorer) -> list[tuple[int, Any]]:
     """Return the (class, column) pairs whose point estimate has no rows."""
     if scored.predictive:
         return []
-    lost = is_undefined(scored.family, scored.parameters)
+    lost = is_undefined(scored.parameters)
     return [(int(code), scored.factor.column(int(place), lost.shape[-1])) for code, place in np.argwhere(lost)]
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-from typing import Any
-
 import numpy as np
 
 from tallybayes.errors import CellError
@@ -18,7 +15,6 @@ from tallybayes.families._shared.joint_gaussian import (
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
 from tallybayes.families.binomial import Binomial
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.continuous import (
     ContinuousFamily,
 )
@@ -30,37 +26,20 @@ from tallybayes.families.poisson import Poisson
 from tallybayes.families.protocols.closed_form import ClosedForm
 
 
-@singledispatch
-def first_invalid_cell(family: Family, rows: Any) -> tuple[int, int] | None:
-    """Return the row and column of the first cell that `collect` rejects, or None."""
+def first_invalid_cell(family: Family, rows: np.ndarray | SparseRows) -> tuple[int, int] | None:
+    """Return the row and column of the first cell that `collect` rejects, or None.
+
+    Real columns accept NaN: full covariances predict from incomplete rows.
+    """
+    is_real = isinstance(family, Binned) or (isinstance(family, ContinuousFamily) and not family.transforms)
+    if is_real and not isinstance(rows, SparseRows):
+        return first_infinite_cell(rows)
     try:
-        family.collect(rows)
+        if family.cell_type != "codes":  # every code is valid
+            family.collect(rows)
     except CellError as error:
         return error.row, error.column
     return None
-
-
-@first_invalid_cell.register(Categorical)
-def _(family: Categorical, rows: Any) -> None:
-    """Return None: every code is valid."""
-
-
-@first_invalid_cell.register(Binned)
-@first_invalid_cell.register(ContinuousFamily)
-def _(family: Binned | ContinuousFamily, rows: Any) -> tuple[int, int] | None:
-    """Return the row and column of the first infinite cell, or None.
-
-    NaN is accepted: full covariances predict from incomplete rows.
-    """
-    return _first_sparse_or_infinite(family, rows)
-
-
-@first_invalid_cell.register(LogNormal)
-def _(family: LogNormal, rows: Any) -> tuple[int, int] | None:
-    """Return the row and column of the first cell without a finite logarithm, or None."""
-    return _first_sparse_or_infinite(
-        family, rows if isinstance(rows, SparseRows) else np.where(rows <= 0, np.inf, rows)
-    )
 
 
 @ClosedForm
@@ -100,13 +79,6 @@ def _(family: LogNormal, x: np.ndarray) -> np.ndarray:
 def _(family: Poisson, x: np.ndarray) -> np.ndarray:
     """Return which cells are negative or not integers."""
     return (x < 0) | (x != np.floor(x))
-
-
-def _first_sparse_or_infinite(family: Family, rows: Any) -> tuple[int, int] | None:
-    """Return the first infinite cell of dense rows; `collect` rejects sparse rows."""
-    if isinstance(rows, SparseRows):
-        return first_invalid_cell.dispatch(object)(family, rows)
-    return first_infinite_cell(rows)
 
 
 def out_of_support_cells(family: Family, x: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -11,118 +12,99 @@ from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameter
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.families.autoregressive import Autoregressive
-from tallybayes.families.categorical import LevelFamily, LevelProbabilities
+from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian
 from tallybayes.families.continuous import (
     ContinuousFamily,
     least_variance,
     pooled_scale,
 )
-from tallybayes.families.family import (
-    Family,
-)
+from tallybayes.families.family import Family, Parameters
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
 
 # Relative to the squared mean: below the variance that one deviating row in 10⁸ causes by rounding.
 _RELATIVE_ROUNDING = 1e-40
 
 
-@singledispatch
-def is_undefined(family: Family, parameters: Any) -> np.ndarray:
+def is_undefined(parameters: Parameters) -> np.ndarray:
     """Return which groups and columns have undefined (NaN) point estimates: bool, (*given, columns)."""
+    if isinstance(parameters, LevelProbabilities):  # columns without counts
+        columns = parameters.segments.split(parameters.table)
+        return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
+    if isinstance(parameters, LinearParameters):  # groups without rows
+        return np.isnan(np.asarray(parameters.intercept))[..., None]
     return np.isnan(parameters[0] if isinstance(parameters, tuple) else parameters)
 
 
-@is_undefined.register(LevelFamily)
-def _(family: LevelFamily, parameters: LevelProbabilities) -> np.ndarray:
-    """Return which columns have no counts."""
-    columns = parameters.segments.split(parameters.table)
-    return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
-
-
-@is_undefined.register(LinearGaussian)
-def _(family: LinearGaussian, parameters: LinearParameters) -> np.ndarray:
-    """Return which groups have no rows."""
-    return np.isnan(np.asarray(parameters.intercept))[..., None]
-
-
 @singledispatch
-def first_degenerate_group(family: Family, parameters: Any, statistics: Any) -> tuple[int | None, int | None] | None:
-    """Return the first group and column whose point estimate has no density, or None.
+def degenerate_parts(family: Family, parameters: Parameters, least: np.ndarray | None) -> np.ndarray | None:
+    """Return which point estimates have no density, by group, or by group and column; None if all have one.
 
-    The column is None if it concerns the whole row, the group is None if it concerns all groups.
+    `least` is the variance per column up to which it is rounding error; None for 0.
     """
     return None
 
 
-@first_degenerate_group.register(Autoregressive)
-@first_degenerate_group.register(ConditionalLinearGaussian)
-def _(
-    family: Autoregressive | ConditionalLinearGaussian, parameters: LinearParameters, statistics: Moments
+@degenerate_parts.register(Autoregressive)
+@degenerate_parts.register(ConditionalLinearGaussian)
+def _(family: LinearGaussian, parameters: LinearParameters, least: np.ndarray | None) -> np.ndarray:
+    """Return the groups with zero residual variance."""
+    return ~(np.asarray(parameters.variance) > (0.0 if least is None else least[-1]))
+
+
+@degenerate_parts.register(Gaussian)
+def _(family: Gaussian, parameters: Normal, least: np.ndarray | None) -> np.ndarray:
+    """Return the groups and columns of zero variance."""
+    return np.broadcast_to(~(np.asarray(parameters.variance) > 0), parameters.mean.shape)
+
+
+@degenerate_parts.register(MultivariateGaussian)
+def _(family: MultivariateGaussian, parameters: MultivariateNormal, least: np.ndarray | None) -> np.ndarray:
+    """Return the groups with a singular covariance."""
+    distinct = parameters.covariance[:1] if "groups" in family.tied_over else parameters.covariance
+    singular = np.fromiter((not family.is_definite(matrix) for matrix in distinct), dtype=bool, count=len(distinct))
+    return np.broadcast_to(singular, len(parameters.mean))
+
+
+def first_degenerate_group(
+    family: Family, parameters: Parameters, statistics: Statistics
 ) -> tuple[int | None, int | None] | None:
-    """Return the first group with zero residual variance, or None."""
-    degenerate = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
-    return (int(degenerate[0]), statistics.n_columns - 1) if len(degenerate) else None
+    """Return the first group and column whose point estimate has no density, or None.
+
+    The column is None if it concerns the whole row, the group is None if it concerns all groups.
+    """
+    least = least_variance(statistics) if isinstance(statistics, Moments) else None
+    parts = degenerate_parts(family, parameters, least)
+    if parts is None:
+        return None
+    weight = statistics.column_weights() if parts.ndim == 2 else statistics.group_weights()
+    first = np.argwhere(parts & (weight > 0))[:1].tolist()
+    if not first:
+        return None
+    if family.is_conditional:
+        return first[0][0], statistics.n_columns - 1
+    whole = not family.columnwise and "groups" in family.tied_over and parts.ndim == 1
+    return (None, None) if whole else (first[0][0], first[0][1] if parts.ndim == 2 else None)
 
 
-@first_degenerate_group.register(Gaussian)
-def _(family: Gaussian, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
-    """Return the first group and column of zero variance, or None."""
-    degenerate = np.argwhere(~(np.asarray(parameters.variance) > 0) & (statistics.weight > 0))
-    return (int(degenerate[0][0]), int(degenerate[0][1])) if len(degenerate) else None
-
-
-@first_degenerate_group.register(MultivariateGaussian)
-def _(family: MultivariateGaussian, parameters: Any, statistics: Moments) -> tuple[int | None, int | None] | None:
-    """Return the first group with a singular covariance, (None, None) if it is shared, or None."""
-    weight, covariance = statistics.weight[:, 0], np.asarray(parameters.covariance)
-    if "groups" in family.tied_over:
-        is_singular = weight.sum() > 0 and not family.is_definite(covariance[int(weight.argmax())])
-        return (None, None) if is_singular else None
-    singular = (code for code in np.flatnonzero(weight > 0) if not family.is_definite(covariance[code]))
-    first = next(singular, None)
-    return None if first is None else (int(first), None)
-
-
-@singledispatch
-def mask_degenerate_groups(family: Family, parameters: Any) -> Any:
+def mask_degenerate_groups(family: Family, parameters: Parameters) -> Parameters:
     """Return point parameters with groups of zero variance set to NaN."""
-    return parameters
-
-
-@mask_degenerate_groups.register(ConditionalLinearGaussian)
-def _(family: ConditionalLinearGaussian, parameters: LinearParameters) -> LinearParameters:
-    """Return the parameters, NaN for groups with zero residual variance."""
-    slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-    degenerate = ~(variance > 0)
-    mask = np.where(degenerate, np.nan, 0.0)
-    return LinearParameters(slope + mask[..., None], intercept + mask, variance + mask)
-
-
-@mask_degenerate_groups.register(Gaussian)
-def _(family: Gaussian, parameters: Normal) -> Normal:
-    """Return the parameters, NaN for groups that have a column of variance 0."""
-    mean, variance = (np.asarray(part, dtype=float) for part in parameters)
-    degenerate = ~(np.broadcast_to(variance, mean.shape) > 0).all(axis=-1, keepdims=True)
-    return Normal(np.where(degenerate, np.nan, mean), np.where(degenerate, np.nan, variance))
-
-
-@mask_degenerate_groups.register(MultivariateGaussian)
-def _(family: MultivariateGaussian, parameters: MultivariateNormal) -> MultivariateNormal:
-    """Return the parameters, NaN for groups with a singular covariance."""
-    mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
-    singular = np.fromiter((not family.is_definite(matrix) for matrix in covariance), dtype=bool, count=len(covariance))
-    return MultivariateNormal(
-        np.where(singular[:, None], np.nan, mean), np.where(singular[:, None, None], np.nan, covariance)
-    )
+    parts = degenerate_parts(family, parameters, None)
+    if parts is None:
+        return parameters
+    group = parts.any(axis=-1) if parts.shape == np.shape(parameters[0]) else parts  # by column, or by group
+    masked = [np.where(group.reshape(-1, *(1,) * (np.ndim(part) - 1)), np.nan, part) for part in parameters]
+    make: Callable[..., Parameters] = type(parameters)
+    return make(*masked)
 
 
 @singledispatch
-def constant_columns(family: Family, statistics: Any) -> np.ndarray:
+def constant_columns(family: Family, statistics: Statistics) -> np.ndarray:
     """Return the positions of continuous columns with zero variance, which have no density."""
     return np.zeros(0, dtype=np.intp)
 
@@ -139,7 +121,7 @@ constant_columns.register(LinearGaussian, constant_columns.dispatch(object))
 
 
 @singledispatch
-def add_unit_variance(family: Family, statistics: Any, constant: np.ndarray) -> Any:
+def add_unit_variance(family: Family, statistics: Statistics, constant: np.ndarray) -> Any:
     """Return the statistics with unit variance added to constant columns, which are excluded from scores."""
     return statistics
 
@@ -158,13 +140,13 @@ def _(family: ContinuousFamily, statistics: Moments, constant: np.ndarray) -> Mo
 
 
 @singledispatch
-def remove_unit_variance(family: Family, parameters: Any, constant: np.ndarray) -> Any:
+def remove_unit_variance(family: Family, parameters: Parameters, constant: np.ndarray) -> Any:
     """Return point parameters without the unit variance of `add_unit_variance`, for display."""
     return parameters
 
 
 @remove_unit_variance.register(ContinuousFamily)
-def _(family: ContinuousFamily, parameters: Any, constant: np.ndarray) -> Any:
+def _(family: ContinuousFamily, parameters: Normal | MultivariateNormal, constant: np.ndarray) -> Any:
     """Return parameters whose constant columns have variance and covariances 0."""
     mean, spread = (np.asarray(part, dtype=float) for part in parameters)
     if not len(constant) or ("columns" in family.tied_over and len(constant) < mean.shape[-1]):
@@ -178,10 +160,10 @@ def _(family: ContinuousFamily, parameters: Any, constant: np.ndarray) -> Any:
 
 
 @singledispatch
-def pooled_value(family: Family, statistics: Any) -> np.ndarray:
+def pooled_value(family: Family, statistics: Statistics) -> np.ndarray:
     """Return the mean of every column over all groups; NaN for columns without values."""
-    pooled = statistics.pool_groups()
-    return np.where(np.broadcast_to(pooled.weight, pooled.mean.shape) > 0, pooled.mean, np.nan)
+    pooled: Any = statistics.pool_groups()  # totals or moments
+    return np.where(pooled.column_weights() > 0, pooled.mean, np.nan)
 
 
 @pooled_value.register(LogNormal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -23,10 +24,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
 from tallybayes.families.binomial import Binomial
 from tallybayes.families.categorical import LevelProbabilities
-from tallybayes.families.family import (
-    Family,
-    broadcast_over_groups,
-)
+from tallybayes.families.family import Family, Parameters, broadcast_over_groups
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.families.log_normal import LogNormal, log_cells
@@ -39,7 +37,7 @@ from tallybayes.statistics.totals import Totals
 
 
 @ClosedForm
-def cdf(family: Family, parameters: Any, x: np.ndarray) -> np.ndarray:
+def cdf(family: Family, parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """Return P(X ≤ x) of every cell, for each column separately: (n, *given, columns).
 
     The default estimates it from 4,096 draws with a fixed seed. Cells must not be missing.
@@ -101,9 +99,7 @@ def _(family: LogNormal, parameters: Normal, x: np.ndarray) -> np.ndarray:
 @cdf.register(MultivariateGaussian, TiedMultivariateGaussian)
 def _(family: MultivariateGaussian, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
     """Return Φ((x − μ) / σ) of every cell, for each column separately."""
-    mean, covariance = np.asarray(parameters.mean), np.asarray(parameters.covariance)
-    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-    return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / np.sqrt(variance))
+    return cdf.of(Gaussian)(family, Normal(parameters.mean, parameters.std**2), x)
 
 
 @cdf.register(Poisson)
@@ -114,7 +110,7 @@ def _(family: Poisson, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 @ClosedForm
-def kl_divergence(family: Family, parameters: Any, other: Any) -> np.ndarray:
+def kl_divergence(family: Family, parameters: Parameters, other: Parameters) -> np.ndarray:
     """Return the Kullback–Leibler divergence KL(p(x | parameters) ‖ p(x | other)) of one row, in nats.
 
     The default estimates it from 4,096 draws with a fixed seed.
@@ -141,7 +137,7 @@ def _(family: SphericalGaussian, parameters: Normal, other: Normal) -> np.ndarra
 
 
 @kl_divergence.register(Multinomial, DirichletMultinomial, Poisson)
-def _(family: Multinomial | Poisson, parameters: Any, other: Any) -> np.ndarray:
+def _(family: Multinomial | Poisson, parameters: Parameters, other: Parameters) -> np.ndarray:
     """Return λ₁ log λ₁/λ₂ − λ₁ + λ₂; for one token of a multinomial, one term per word."""
     return kl_div(parameters, other)
 
@@ -164,7 +160,7 @@ def _(family: MultivariateGaussian, parameters: MultivariateNormal, other: Multi
 
 
 @singledispatch
-def conditional_means(family: Family, parameters: Any, x: np.ndarray) -> np.ndarray:
+def conditional_means(family: Family, parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """Return E[x | observed cells of the row] in every group: (n, *given, columns)."""
     mean = family.mean(parameters)
     return np.broadcast_to(mean, (len(x), *mean.shape))
@@ -173,31 +169,41 @@ def conditional_means(family: Family, parameters: Any, x: np.ndarray) -> np.ndar
 @conditional_means.register(JointGaussian)
 def _(family: JointGaussian, parameters: JointGaussianParameters, x: np.ndarray) -> np.ndarray:
     """Return E[x | observed cells of the row] in every group: (n, groups, columns)."""
-    mean = parameters.mean
-    out = np.repeat(np.asarray(x, dtype=float)[:, None], len(mean), axis=1)
-    for conditional, index in family.by_missing_pattern(parameters, x):
-        if len(conditional.others):
-            differences = x[np.ix_(index, conditional.known)][:, None] - mean[:, conditional.known]
-            values = mean[:, conditional.others] + np.einsum("gmo,ngo->ngm", conditional.slope, differences)
-            out[np.ix_(index, np.arange(len(mean)), conditional.others)] = values
-    return out
+
+    def slope(known: np.ndarray, absent: np.ndarray) -> np.ndarray:
+        return family.condition_on(parameters, known).slope
+
+    return _regression_means(parameters.mean, x, slope)
 
 
 @conditional_means.register(MultivariateGaussian)
-def _(family: MultivariateGaussian, parameters: Any, x: np.ndarray) -> np.ndarray:
+def _(family: MultivariateGaussian, parameters: MultivariateNormal | NormalInverseWishart, x: np.ndarray) -> np.ndarray:
     """Return E[x | observed cells of the row] in every group: (n, *given, columns)."""
-    predictive = isinstance(parameters, NormalInverseWishart)
-    mean = np.asarray(parameters.location if predictive else parameters.mean)
-    d, n_given = mean.shape[-1], mean.ndim - 1
-    covariance = np.broadcast_to(parameters.scale if predictive else parameters.covariance, (*mean.shape, d))
+    mean, covariance = (
+        (parameters.location, parameters.scale) if isinstance(parameters, NormalInverseWishart) else parameters
+    )
+    covariance = np.broadcast_to(covariance, (*mean.shape, mean.shape[-1]))
+
+    def slope(known: np.ndarray, absent: np.ndarray) -> np.ndarray:
+        columns = covariance[..., known[:, None], known], covariance[..., known[:, None], absent]
+        return np.swapaxes(np.linalg.solve(*columns), -1, -2)
+
+    return _regression_means(mean, x, slope)
+
+
+def _regression_means(
+    mean: np.ndarray, x: np.ndarray, slope: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return rows with missing cells replaced by their regression on the observed ones, in every group.
+
+    `slope` maps the positions of observed and of missing columns to the coefficients, (*given, missing, observed).
+    """
     out = np.broadcast_to(mean, (len(x), *mean.shape)).copy()
     for known, index in missing_patterns(x):
-        absent = np.setdiff1d(np.arange(d), known)
-        difference = broadcast_over_groups(x[index][:, known], n_given) - mean[..., known]
-        slope = np.linalg.solve(covariance[..., known[:, None], known], covariance[..., known[:, None], absent])
-        rows = out[index]
-        rows[..., absent] += (difference[..., None, :] @ slope)[..., 0, :]
-        rows[..., known] = broadcast_over_groups(x[index][:, known], n_given)
+        absent, rows = np.setdiff1d(np.arange(mean.shape[-1]), known), out[index]
+        rows[..., known] = broadcast_over_groups(x[index][:, known], mean.ndim - 1)
+        if len(absent):
+            rows[..., absent] += (slope(known, absent) @ (rows - mean)[..., known, None])[..., 0]
         out[index] = rows
     return out
 

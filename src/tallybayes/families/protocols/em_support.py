@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.distributions.normal_inverse_gamma import Normal
-from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
+from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, min_eigenvalues
 from tallybayes.families._shared.blocks import (
     SparseRows,
     compressed,
@@ -18,9 +18,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.continuous import (
     least_variance,
 )
-from tallybayes.families.family import (
-    Family,
-)
+from tallybayes.families.family import Family, Parameters
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal, log_cells
 from tallybayes.families.multinomial import Multinomial
@@ -105,7 +103,7 @@ def _(family: MultivariateGaussian, statistics: Moments) -> Moments:
 
 
 @singledispatch
-def zero_small_variances(family: Family, parameters: Any, statistics: Any) -> Any:
+def zero_small_variances(family: Family, parameters: Parameters, statistics: Any) -> Any:
     """Return the maximum likelihood estimate with variances at rounding level set to 0."""
     return parameters
 
@@ -120,12 +118,9 @@ def _(family: Gaussian, parameters: Normal, statistics: Moments) -> Normal:
 @zero_small_variances.register(MultivariateGaussian)
 def _(family: MultivariateGaussian, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
     """Return the estimate with nearly singular covariances set to 0; EM would not converge."""
-    covariance, least = np.array(parameters.covariance, dtype=float), least_variance(statistics)
+    covariance = np.asarray(parameters.covariance)
     variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-    collapsed = (variance < least).any(axis=-1)
-    regular = np.asarray((variance > 0).all(axis=-1) & ~collapsed)
-    std = np.sqrt(np.where(regular[..., None], variance, 1.0))
-    correlation = covariance / (std[..., :, None] * std[..., None, :])
-    correlation = np.where(regular[..., None, None], correlation, np.eye(covariance.shape[-1]))
-    collapsed |= np.linalg.eigvalsh(correlation)[..., 0] < _MIN_EIGENVALUE
+    regular = np.asarray((variance > 0).all(axis=-1))
+    least_eigenvalue = min_eigenvalues(np.where(regular[..., None, None], covariance, np.eye(covariance.shape[-1])))
+    collapsed = (variance < least_variance(statistics)).any(axis=-1) | (least_eigenvalue < _MIN_EIGENVALUE)
     return parameters._replace(covariance=np.where(collapsed[..., None, None], 0.0, covariance))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian
-from tallybayes.families.family import Family
+from tallybayes.families.family import Family, Parameters
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.linear_gaussian import LinearGaussian
 
@@ -26,7 +25,7 @@ def family_given_continuous_parents(family: Family) -> Family | None:
 
 
 @singledispatch
-def as_linear_model(family: Family, parameters: Any) -> LinearParameters:
+def as_linear_model(family: Family, parameters: Parameters) -> LinearParameters:
     """Return the parameters of a node as a linear model of its continuous parents."""
     raise NotImplementedError
 

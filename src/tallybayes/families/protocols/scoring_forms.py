@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tallybayes.distributions.log_gamma import (
 )
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.families._shared.blocks import (
     Dense,
     per_column,
@@ -37,9 +37,7 @@ from tallybayes.families.bernoulli import Bernoulli, codes_of
 from tallybayes.families.binned import Binned
 from tallybayes.families.binomial import Binomial
 from tallybayes.families.categorical import Categorical, LevelProbabilities
-from tallybayes.families.family import (
-    Family,
-)
+from tallybayes.families.family import Family, Parameters
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.log_normal import LogNormal, log_cells
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
@@ -88,7 +86,7 @@ def _(family: LogNormal, transformed: np.ndarray) -> np.ndarray:
 
 
 @ClosedForm
-def log_prob_form(family: Family, parameters: Any) -> Form | None:
+def log_prob_form(family: Family, parameters: Parameters) -> Form | None:
     """Return the functional form of `log_prob`, or None."""
     return None
 
@@ -149,7 +147,7 @@ def _(family: Poisson, parameters: np.ndarray) -> LinearLogForm:
 
 
 @ClosedForm
-def log_predictive_form(family: Family, posterior: Any) -> Form | None:
+def log_predictive_form(family: Family, posterior: ParameterDistribution) -> Form | None:
     """Return the functional form of `log_predictive`, or None."""
     return None
 
@@ -225,7 +223,7 @@ def _(family: Poisson, posterior: Gamma) -> PolyaUrnForm:
     return PolyaUrnForm(-a * np.log1p(1 / b), a, -np.log1p(b))
 
 
-def form_of(family: Family, parameters: Any, predictive: bool) -> Form | None:
+def form_of(family: Family, parameters: Parameters | ParameterDistribution, predictive: bool) -> Form | None:
     """Return the form of a family's log probability or log predictive, or None."""
     if not predictive:
         return log_prob_form(family, parameters)
@@ -238,7 +236,7 @@ def _log_odds_form(log_one: np.ndarray, log_zero: np.ndarray) -> LinearLogForm:
 
 
 def _tabulate(
-    n: int, log_prob: Callable[..., np.ndarray], parameters: Any, shape: tuple[int, ...]
+    n: int, log_prob: Callable[..., np.ndarray], parameters: np.ndarray | Beta, shape: tuple[int, ...]
 ) -> LogTableForm | None:
     """Return the table of a log probability over 0 to n successes, or None for large n."""
     if n >= _MAX_TABLE_SUCCESSES:
