@@ -38,9 +38,7 @@ def test_the_compound_is_scipys():
     terms = column_contributions(URN, BELIEF, ROWS)[:, 0].sum(axis=-1)
     base = [np.log(3), 0.0, 0.0]  # the orders of the words, the same in all groups
     np.testing.assert_allclose(terms + base, found, atol=1e-12)
-    np.testing.assert_allclose(
-        column_contributions(URN, SHARES, ROWS), column_contributions(PLAIN, SHARES, ROWS)
-    )
+    np.testing.assert_allclose(column_contributions(URN, SHARES, ROWS), column_contributions(PLAIN, SHARES, ROWS))
 
 
 def test_counting_shares_and_likelihood():
