@@ -17,24 +17,6 @@ def _float_arrays(start: np.ndarray, steps: np.ndarray | float) -> tuple[np.ndar
     return first, second
 
 
-def log_gamma_half_step(z: np.ndarray) -> np.ndarray:
-    """Return log Γ(z + ½) − log Γ(z); by its asymptotic series for z > 50, where the difference would lose digits.
-
-    Parameters
-    ----------
-    z : array of positive numbers
-
-    Returns
-    -------
-    ndarray, like `z`
-    """
-    z = np.asarray(z, dtype=np.float64)
-    r = 1.0 / np.maximum(z, 50.0)
-    tail = r * (-1 / 8 + r * r * (1 / 192 + r * r * (-1 / 640 + r * r * 17 / 14336)))
-    series = 0.5 * np.log(np.maximum(z, 50.0)) + tail
-    return np.where(z > 50.0, series, gammaln(z + 0.5) - gammaln(z))
-
-
 def log_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     """Return log Γ(start + steps) − log Γ(start): the log of the rising factorial, 0 if `steps` is 0.
 

@@ -16,6 +16,7 @@ from tallybayes.errors import DataError
 from tallybayes.families._shared.blocks import Block, dense, n_columns, per_column
 from tallybayes.families._shared.log_prob_forms import LogTableForm
 from tallybayes.families.categorical import LevelFamily, LevelProbabilities
+from tallybayes.families.family import Parameters
 from tallybayes.statistics.counts import Counts
 
 if TYPE_CHECKING:
@@ -165,11 +166,9 @@ class Binned(LevelFamily):
         sizes = np.full(n_columns(codes), len(self.edges) - 1)
         return Counts(kernels.count_codes(codes, sizes, group, n_groups, weight), sizes)
 
-    def mean(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Parameters | ParameterDistribution) -> np.ndarray:
         """Return E[x] = Σ θ_k · midpoint of bin k."""
-        probabilities = (
-            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
-        )
+        probabilities = self.point(parameters)
         ends = self.ends
         midpoints = np.tile((ends[:-1] + ends[1:]) / 2, probabilities.segments.n_columns)
         return np.asarray(probabilities.segments.sum(probabilities.table * midpoints))

@@ -11,10 +11,11 @@ from scipy.special import gammaln, xlog1py, xlogy
 from tallybayes import kernels
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.log_gamma import log_choose
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError
 from tallybayes.families._shared.blocks import Block, Dense, dense, per_column
 from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.family import broadcast_over_groups, zero_where_missing
+from tallybayes.families.family import Parameters, broadcast_over_groups, zero_where_missing
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Binomial(Bernoulli):
         """Return the number of rows of every column; a row is `n` trials."""
         return super().row_weight(statistics) / self.n
 
-    def mean(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Parameters | ParameterDistribution) -> np.ndarray:
         """Return the mean number of successes."""
         return self.n * super().mean(parameters)
 

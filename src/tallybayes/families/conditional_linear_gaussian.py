@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -71,6 +71,6 @@ class ConditionalLinearGaussian(LinearGaussian):
         return _SHAPE, _SHAPE * (max(typical, least) or 1.0)
 
 
-def weight_name(parent: Any) -> str:
+def weight_name(parent: object) -> str:
     """Return the name of a parent's coefficient."""
     return f"weight of {parent}"

@@ -8,11 +8,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tallybayes import kernels
+from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
+from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families._shared.blocks import Block, dense
-from tallybayes.families.family import Family
+from tallybayes.families.family import Family, Parameters
 from tallybayes.statistics.moments import Moments, choose_anchor
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.typing import Prior
 
 _TOTAL_VARIANCE_ROWS = 8.0  # prior strength of the total variance relative to the within-group variance
@@ -38,11 +41,11 @@ class ContinuousFamily(Family):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Moments:
         """Return weights, sums and sums of squares (or of all products) about an anchor."""
         columns = dense(block, type(self).__name__)
-        anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
+        anchor = like.anchor if isinstance(like, Moments) else choose_anchor(columns, group, weight)
         sum_powers = kernels.sum_scatter if self.full_moments else kernels.sum_moments
         return Moments.from_kernel(anchor, sum_powers(columns, anchor, group, n_groups, weight))
 
@@ -78,10 +81,11 @@ class ContinuousFamily(Family):
         n_groups = math.prod(statistics.given_shape) if "groups" in self.tied_over else 1
         return n_groups * (statistics.n_columns if "columns" in self.tied_over else 1)
 
-    def mean(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Parameters | ParameterDistribution) -> np.ndarray:
         """Return the means."""
-        located = isinstance(parameters, self.conjugate_prior)
-        return np.asarray(parameters.location if located else parameters.mean)
+        if isinstance(parameters, NormalInverseGamma | NormalInverseWishart):
+            return parameters.location
+        return np.asarray(self.point(parameters)[0])
 
 
 class PooledScale(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.typing import Prior
 
 if TYPE_CHECKING:
     from tallybayes.families.family import Family
@@ -23,12 +24,12 @@ class Estimate(NamedTuple):
     df_per_mean: int = 0  # degrees of freedom that each estimated mean removes from a variance
 
 
-def _mode(family: Family, prior: ParameterDistribution, statistics: Any) -> Any:
+def _mode(family: Family, prior: ParameterDistribution, statistics: Statistics) -> Any:
     """Return the posterior mode."""
     return family.parameters_from(prior.update(statistics), "mode")
 
 
-def _mean(family: Family, prior: ParameterDistribution, statistics: Any) -> Any:
+def _mean(family: Family, prior: ParameterDistribution, statistics: Statistics) -> Any:
     """Return the posterior mean."""
     return family.parameters_from(prior.update(statistics), "mean")
 
@@ -49,7 +50,7 @@ def read_estimate(name: str) -> Estimate:
     return ESTIMATES[name]
 
 
-def estimate_parameters(family: Family, prior: Any, statistics: Statistics, estimate: str) -> Any:
+def estimate_parameters(family: Family, prior: Prior, statistics: Statistics, estimate: str) -> Any:
     """Return the parameters of `family` estimated from its statistics.
 
     Parameters

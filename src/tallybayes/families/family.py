@@ -15,6 +15,7 @@ from tallybayes.errors import EstimateError, PriorError
 from tallybayes.families._shared.blocks import Block
 from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count, no_levels_error, pseudo_count_prior
 from tallybayes.families.protocols.traits import Traits
+from tallybayes.statistics.double_double import Index
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import Statistics
 
@@ -117,7 +118,7 @@ class Family(Traits):
         """Return log p(x | data) under a posterior, with the parameters integrated out, shaped like `log_prob`."""
         raise NotImplementedError
 
-    def mean(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Parameters | ParameterDistribution) -> np.ndarray:
         """Return E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
         return np.asarray(parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters)
 
@@ -131,10 +132,11 @@ class Family(Traits):
         """Return the ``mean()``, ``mode()`` (or its boundary) or ``sample(...)`` of a distribution as parameters."""
         return getattr(distribution, "mode_or_boundary" if what == "mode" else what)(**options)
 
-    def point(self, parameters: Any) -> Any:
+    def point(self, parameters: Parameters | ParameterDistribution) -> Any:
         """Return parameters: the mean of a posterior, or the parameters themselves."""
-        posterior = isinstance(parameters, ParameterDistribution)
-        return self.parameters_from(parameters, "mean") if posterior else parameters
+        if isinstance(parameters, ParameterDistribution):
+            return self.parameters_from(parameters, "mean")
+        return parameters
 
     def as_parameters(self, parameters: Any, statistics: Any) -> Any:
         """Return user-specified parameters in this family's form, with an axis for columns."""
@@ -145,7 +147,7 @@ class Family(Traits):
         if prior is None:
             return self.default_prior(statistics, estimate)
         if is_pseudo_count(prior):
-            pseudo_counts = pseudo_count_prior(self, float(prior), estimate)
+            pseudo_counts = pseudo_count_prior(self, prior, estimate)
             if pseudo_counts is None:
                 raise no_levels_error(prior, [self])
             check_pseudo_count(prior, estimate)
@@ -163,7 +165,7 @@ class Family(Traits):
         return distribution
 
 
-def take_groups(parameters: Any, index: Any) -> Any:
+def take_groups(parameters: Parameters, index: Index) -> Any:
     """Return the parameters of some groups, by an index of the leading axes."""
     if isinstance(parameters, tuple):
         parts: list[Any] = [part if isinstance(part, Segments) else np.asarray(part)[index] for part in parameters]

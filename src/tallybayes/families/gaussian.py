@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tallybayes.distributions.log_gamma import log_gamma_half_step, log_rising
+from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.distributions.tied_variance import pool_tied
@@ -103,7 +103,7 @@ class Gaussian(ContinuousFamily):
         spread = 2 * scale * (1 + 1 / posterior.strength)
         z = np.abs(x - posterior.location) / np.sqrt(spread)
         log_term = np.log1p(np.minimum(z, _LARGE) ** 2) + 2 * np.log(np.maximum(z, _LARGE) / _LARGE)
-        log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
+        log_norm = log_rising(shape, 0.5) - 0.5 * np.log(np.pi * spread)
         return zero_where_missing(log_norm - (shape + 0.5) * log_term, x)
 
     def student(self, posterior: NormalInverseGamma) -> StudentT:

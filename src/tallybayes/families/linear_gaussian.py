@@ -16,17 +16,18 @@ from tallybayes.distributions.linear_normal_inverse_gamma import (
     scatter_about,
     solve_normal_equations,
 )
-from tallybayes.distributions.log_gamma import log_gamma_half_step
+from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families._shared.blocks import Block, Dense, dense
 from tallybayes.families._shared.high_precision_moments import collect_high_precision
 from tallybayes.families._shared.weight_decay import best_decay
 from tallybayes.families.continuous import ContinuousFamily
-from tallybayes.families.family import broadcast_over_groups, ratio
+from tallybayes.families.family import Parameters, broadcast_over_groups, ratio
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.ldl_solver import minimum_norm_solution
 from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.typing import Prior
 
 _STRENGTH = 0.01  # prior strength of the default prior's intercept and noise, in rows
@@ -71,7 +72,7 @@ class LinearGaussian(ContinuousFamily):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Moments:
         """Return weights, sums and sums of products about an anchor, in high precision.
 
@@ -193,9 +194,9 @@ class LinearGaussian(ContinuousFamily):
         """Return the number of slopes, intercept and noise variance, in every group."""
         return math.prod(statistics.given_shape) * (statistics.n_columns + self.intercept)
 
-    def mean(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Parameters | ParameterDistribution) -> np.ndarray:
         """Return the intercept for the target, and 0 for the inputs, which have no distribution here."""
-        point = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
+        point = self.point(parameters)
         slope = np.asarray(point.slope)
         return np.concatenate([np.zeros_like(slope), np.asarray(point.intercept)[..., None]], axis=-1)
 
@@ -242,10 +243,16 @@ class LinearGaussian(ContinuousFamily):
         inputs = np.where(known[..., None], inputs, posterior.input_center)
         squared_scale = posterior.scale / posterior.shape * (1 + posterior.leverage(inputs))
         squares = (target - posterior.at(inputs)) ** 2 / (2 * posterior.shape * squared_scale)
-        log_norm = log_gamma_half_step(posterior.shape) - 0.5 * np.log(2 * np.pi * posterior.shape * squared_scale)
+        log_norm = log_rising(posterior.shape, 0.5) - 0.5 * np.log(2 * np.pi * posterior.shape * squared_scale)
         return np.where(known, log_norm - (posterior.shape + 0.5) * np.log1p(squares), 0.0)
 
-    def sample(self, parameters: LinearParameters, n: int, rng: np.random.Generator, inputs: Any = None) -> np.ndarray:
+    def sample(
+        self,
+        parameters: LinearParameters,
+        n: int,
+        rng: np.random.Generator,
+        inputs: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> np.ndarray:
         """Return random rows: Gaussian inputs (standard normal by default) and targets."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         x = rng.standard_normal((n, *slope.shape))

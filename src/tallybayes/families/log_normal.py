@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.families._shared.blocks import Block, dense, per_column
-from tallybayes.families.family import broadcast_over_groups
+from tallybayes.families.family import Parameters, broadcast_over_groups
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.statistics.moments import Moments
 
@@ -60,9 +60,9 @@ class LogNormal(Gaussian):
         """Return weights, sums and sums of squares of the logarithms about an anchor."""
         return super().collect(per_column(log_cells, dense(block, "LogNormal")), group, n_groups, weight, like=like)
 
-    def mean(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Parameters | ParameterDistribution) -> np.ndarray:
         """Return E[x] = exp(μ + σ²/2), for a posterior at its mean of μ and σ² (E[x] itself is infinite)."""
-        point = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
+        point = self.point(parameters)
         return _exp(np.asarray(point.mean) + np.asarray(point.variance) / 2)
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:

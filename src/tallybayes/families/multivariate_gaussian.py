@@ -93,7 +93,7 @@ class MultivariateGaussian(ContinuousFamily):
         """Return whether a covariance matrix is finite and numerically positive definite."""
         return bool(np.isfinite(covariance).all() and cholesky(covariance) is not None)
 
-    def _root(self, covariance: Any, weight: np.ndarray | None = None) -> np.ndarray:
+    def _root(self, covariance: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
         """Return Cholesky factors; identity for NaN; raise EstimateError for singular covariances."""
         covariance = np.asarray(covariance, dtype=float)
         undefined = np.isnan(covariance).any(axis=(-2, -1))

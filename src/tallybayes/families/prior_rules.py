@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class PerColumn(PriorRule):
 
     priors: tuple[Any, ...]
 
-    def resolve(self, family: Family, statistics: Any, estimate: str) -> ParameterDistribution:
+    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> ParameterDistribution:
         """Return one distribution whose parameters are arrays over the columns."""
         parts = [statistics.columns(np.array([position])) for position in range(len(self.priors))]
         distributions = [
@@ -120,7 +120,7 @@ class PerColumn(PriorRule):
         return type(distributions[0])(**joined)
 
 
-def is_pseudo_count(prior: Any) -> bool:
+def is_pseudo_count(prior: object) -> TypeGuard[float]:
     """Return whether a prior is a number (pseudo-counts); raise PriorError if it is not positive and finite."""
     if not isinstance(prior, int | float | np.number | np.bool_):
         return False
@@ -132,7 +132,7 @@ def is_pseudo_count(prior: Any) -> bool:
     return True
 
 
-def check_pseudo_count(prior: Any, estimate: str) -> None:
+def check_pseudo_count(prior: object, estimate: str) -> None:
     """Raise PriorError if the prior is a number and the estimate is the posterior mode.
 
     Under the mode a number is ambiguous: Beta(2, 2) adds 1 to each count, not 2.
@@ -146,7 +146,7 @@ def check_pseudo_count(prior: Any, estimate: str) -> None:
         )
 
 
-def no_levels_error(prior: Any, families: Iterable[Any]) -> PriorError:
+def no_levels_error(prior: object, families: Iterable[Any]) -> PriorError:
     """Return the error for a numeric prior of families without levels."""
     names = ", ".join(dict.fromkeys(map(repr, families)))
     return PriorError(

@@ -148,6 +148,6 @@ class Text(Family):
         )
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     """Return whether a value is an integer and not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

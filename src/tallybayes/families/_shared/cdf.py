@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tallybayes.families.family import Family
+from tallybayes.families.family import Family, Parameters
 from tallybayes.families.protocols.distribution_functions import cdf
 
 _MAX_BISECTIONS = 200  # more than the digits of a float
 
 
-def mixture_cdf(family: Family, parameters: Any, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+def mixture_cdf(family: Family, parameters: Parameters, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return P(X ≤ x) of every cell, for row i in group g with probability ``weights[i, g]``: (n, columns)."""
     return np.einsum("ng,ngc->nc", weights, cdf(family, parameters, x))
 
 
-def mixture_quantile(family: Family, parameters: Any, weights: np.ndarray, level: float) -> np.ndarray:
+def mixture_quantile(family: Family, parameters: Parameters, weights: np.ndarray, level: float) -> np.ndarray:
     """Return the `level` quantile of every cell: (n, columns).
 
     It is computed by bracketing and bisection; quantiles of discrete columns are integers.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tallybayes.families._shared.log_prob_forms import CellSumForm, MultivariateNormalForm, MultivariateTForm
+from tallybayes.families._shared.log_prob_forms import CellSumForm, Form, MultivariateNormalForm, MultivariateTForm
 
 
 class DensityTerms(NamedTuple):
@@ -33,12 +33,12 @@ class WordTerms(NamedTuple):
     of_sum: np.ndarray
 
 
-def is_joint(form: Any) -> bool:
+def is_joint(form: Form | None) -> bool:
     """Return whether a form is a joint density of the columns."""
     return isinstance(form, MultivariateNormalForm | MultivariateTForm)
 
 
-def density_terms(form: Any, row: np.ndarray) -> DensityTerms:
+def density_terms(form: MultivariateNormalForm | MultivariateTForm, row: np.ndarray) -> DensityTerms:
     """Return the terms of the density of one row, shape (columns,), with NaN at missing cells."""
     mean = np.asarray(form.mean if isinstance(form, MultivariateNormalForm) else form.location)
     known, total = np.flatnonzero(~np.isnan(row)), form.evaluate(row[None])[0]
@@ -63,7 +63,7 @@ def density_terms(form: Any, row: np.ndarray) -> DensityTerms:
     )
 
 
-def word_terms(form: Any, row: np.ndarray) -> WordTerms | None:
+def word_terms(form: Form | None, row: np.ndarray) -> WordTerms | None:
     """Return the terms of one row of counts, shape (columns,); None if words are independent."""
     if not isinstance(form, CellSumForm) or form.row_term is None:
         return None

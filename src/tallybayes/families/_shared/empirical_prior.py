@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.prior_rules import pseudo_count_prior
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.statistics.totals import Totals
 
 
@@ -94,7 +96,9 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Parameter
     if issubclass(family.conjugate_prior, Beta | Dirichlet):
         return _distribution_of_counts(family, fit_dirichlet(*_level_counts(family, flat)) + more)
     if issubclass(family.conjugate_prior, Gamma):
-        shape, rate = _fit_gamma(flat, family.default_prior(statistics, "bayes"))
+        default = family.default_prior(statistics, "bayes")
+        assert isinstance(default, Gamma)
+        shape, rate = _fit_gamma(flat, default)
         return Gamma(shape + more, rate)
     if issubclass(family.conjugate_prior, NormalInverseGamma):
         return fit_gamma_of_variances(family, statistics, flat, estimate)
@@ -109,11 +113,11 @@ class EmpiricalOrAddOne:
     Columns with counts in fewer than two groups have no information on the variation between groups: they use add-one.
     """
 
-    def resolve(self, family: Family, statistics: Any, estimate: str) -> ParameterDistribution:
+    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> ParameterDistribution:
         """Return the prior for one family."""
         return self.resolve_all([(family, statistics)], estimate)[0]
 
-    def resolve_all(self, columns: Sequence[tuple[Family, Any]], estimate: str) -> list[ParameterDistribution]:
+    def resolve_all(self, columns: Sequence[tuple[Family, Statistics]], estimate: str) -> list[ParameterDistribution]:
         """Return the priors of several (family, statistics) in the same groups, computed in one call."""
         cells = [_level_counts(family, _with_flat_groups(statistics)) for family, statistics in columns]
         table = np.concatenate([part for part, _ in cells], axis=1)
@@ -142,14 +146,14 @@ def default_group_prior(family: Family, estimate: str) -> EmpiricalOrAddOne | No
     return EmpiricalOrAddOne() if has_levels and not read_estimate(estimate).takes_mode else None
 
 
-def is_data_dependent(prior: Any) -> bool:
+def is_data_dependent(prior: object) -> bool:
     """Return whether a prior is estimated from the data."""
     return isinstance(prior, str | EmpiricalOrAddOne)
 
 
-def _with_flat_groups(statistics: Any) -> Any:
+def _with_flat_groups(statistics: Statistics) -> Any:
     """Return the statistics with all group axes flattened into one."""
-    return statistics.reshape_groups((int(np.prod(statistics.given_shape, dtype=np.int64)),))
+    return statistics.reshape_groups((math.prod(statistics.given_shape),))
 
 
 def _level_counts(family: Family, flat: Any) -> tuple[np.ndarray, Segments]:
@@ -183,7 +187,7 @@ def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return stacked[..., first], inverse
 
 
-def _fit_gamma(totals: Totals, default: Any) -> tuple[np.ndarray, np.ndarray]:
+def _fit_gamma(totals: Totals, default: Gamma) -> tuple[np.ndarray, np.ndarray]:
     """Return shape and rate of every column, maximizing Σ [log Γ(a + x)/Γ(a) + a log b − (a + x) log(b + n)]."""
     (x, n), inverse = _distinct(totals.total, np.broadcast_to(totals.weight, totals.total.shape))
     n_groups, rows, events = (n > 0).sum(axis=0), n.sum(axis=0), x.sum(axis=0)

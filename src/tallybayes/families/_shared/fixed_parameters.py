@@ -21,7 +21,7 @@ from tallybayes.distributions.tied_variance import first_along, pool_tied, tied_
 from tallybayes.errors import EstimateError, PriorError
 from tallybayes.families._shared.mahalanobis import cholesky
 from tallybayes.families.categorical import LevelProbabilities
-from tallybayes.families.family import Family
+from tallybayes.families.family import Family, Parameters
 from tallybayes.statistics.segments import Segments
 
 _NAMES: dict[type[ParameterDistribution], tuple[str, ...]] = {
@@ -112,7 +112,7 @@ def _check_covariance(covariance: np.ndarray, what: str) -> None:
         )
 
 
-def parameter_arrays(family: Family, parameters: Any) -> dict[str, np.ndarray]:
+def parameter_arrays(family: Family, parameters: Parameters) -> dict[str, np.ndarray]:
     """Return the arrays of parameters by name, as `check_parameters` accepts them."""
     names = parameter_names(family)
     parts = parameters if len(names) > 1 else [getattr(parameters, "table", parameters)]

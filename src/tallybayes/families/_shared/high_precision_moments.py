@@ -8,13 +8,19 @@ from tallybayes import kernels
 from tallybayes.families._shared.blocks import Block, Dense, dense, n_columns, n_rows
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments, choose_anchor
+from tallybayes.statistics.sufficient_statistics import Statistics
 
 _BITS = 20  # of the leading part of a cell: sums of thousands of products are exact in float64
 _ROWS = 8192  # per batch, to stay in cache
 
 
 def collect_high_precision(
-    block: Block, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None, like: Moments | None, family: str
+    block: Block,
+    group: np.ndarray | None,
+    n_groups: int,
+    weight: np.ndarray | None,
+    like: Statistics | None,
+    family: str,
 ) -> Moments:
     """Return full moments; for integer weights, sums of products have six more digits.
 
@@ -23,7 +29,7 @@ def collect_high_precision(
     """
     columns = dense(block, family)
     d = n_columns(columns)
-    anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
+    anchor = like.anchor if isinstance(like, Moments) else choose_anchor(columns, group, weight)
     both_anchors, total = np.concatenate([anchor, np.zeros(d)]), None
     for start in range(0, max(n_rows(columns), 1), _ROWS):
         batch = slice(start, start + _ROWS)

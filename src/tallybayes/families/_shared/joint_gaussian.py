@@ -106,10 +106,6 @@ class JointGaussian(ContinuousFamily):
             offsets[:, column] = np.sqrt(2 * np.pi) * value
         return JointGaussianParameters(np.linalg.solve(root, offsets[..., None])[..., 0], root)
 
-    def mean(self, parameters: JointGaussianParameters) -> np.ndarray:
-        """Return the means."""
-        return parameters.mean
-
     def covariance(self, parameters: JointGaussianParameters) -> np.ndarray:
         """Return the covariance of all columns: (groups, columns, columns)."""
         return self.condition_on(parameters, np.zeros(0, dtype=np.intp)).covariance

@@ -154,7 +154,7 @@ def _form_without_row(family: Family, counted: GroupStatistics, code: int, weigh
     return CellSumForm(zero[None], lambda x, column: log_p(x, column) - finite_zero[column])
 
 
-def subtract_or_zero(total: np.ndarray, removed: Any) -> np.ndarray:
+def subtract_or_zero(total: np.ndarray, removed: float | np.ndarray) -> np.ndarray:
     """Return a difference of counts, 0 if only rounding error is left."""
     difference = total - removed
     return np.where(difference > 1e-10 * total, difference, 0.0)

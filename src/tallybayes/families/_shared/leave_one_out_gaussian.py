@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes.distributions.log_gamma import log_gamma_half_step, log_rising
+from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.tied_variance import pool_tied
 from tallybayes.families._shared.mahalanobis import invert_lower, squared_distances
@@ -34,7 +34,7 @@ def student_t_leave_one_out(counted: GroupStatistics, constant: np.ndarray) -> t
     valid = (after > 0) & (power > 0)
     power = np.where(valid, power, 1.0)
     spread = np.where(valid, before / after / (2 * scale), np.nan)
-    log_norm = log_gamma_half_step(power) + 0.5 * np.log(after / before / (2 * np.pi * scale))
+    log_norm = log_rising(power, 0.5) + 0.5 * np.log(after / before / (2 * np.pi * scale))
     spread[constant], log_norm[constant] = 0.0, 0.0
     return mean, spread, power, log_norm
 

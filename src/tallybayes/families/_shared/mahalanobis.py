@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
@@ -14,6 +13,8 @@ _CELLS, _LEAST = (
     1 << 17,
     256,
 )  # per batch of whitened rows: small enough for the cache, large enough for matrix products
+
+Density = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of observed cells and the positions of their columns
 
 
 def cholesky(covariance: np.ndarray) -> np.ndarray | None:
@@ -79,7 +80,9 @@ def whitened_squared_norms(rows: np.ndarray, center: np.ndarray, inverse: np.nda
     return squares
 
 
-def by_missing_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
+def by_missing_pattern(
+    x: np.ndarray, given: tuple[int, ...], density: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
     """Return log densities of rows, each by the marginal of its observed cells."""
     x = np.asarray(x, dtype=float)
     if not x.size:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -105,7 +104,7 @@ def with_constants(sums: np.ndarray, is_constant: np.ndarray) -> np.ndarray:
     return np.where(np.concatenate(is_zero, axis=1), 0.0, sums)
 
 
-def moments_of_sums(anchor: np.ndarray, sums: Any, *, full: bool) -> Moments:
+def moments_of_sums(anchor: np.ndarray, sums: np.ndarray, *, full: bool) -> Moments:
     """Return the moments from their `sums_of_powers`, shape (groups, sums)."""
     d = len(anchor)
     weight, first, second = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]

@@ -33,6 +33,7 @@ from tallybayes.families.multivariate_gaussian import MultivariateGaussian, Tied
 from tallybayes.families.poisson import Poisson
 from tallybayes.families.protocols.closed_form import ClosedForm
 from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.statistics.totals import Totals
 
 
@@ -209,7 +210,7 @@ def _regression_means(
 
 
 @singledispatch
-def sampling_options(family: Family, statistics: Any) -> dict[str, Any]:
+def sampling_options(family: Family, statistics: Statistics) -> dict[str, Any]:
     """Return the keyword arguments of `sample` that describe the training rows besides the parameters."""
     return {}
 

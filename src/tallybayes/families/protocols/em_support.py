@@ -25,6 +25,7 @@ from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
 
 _MAX_COLUMNS = 64  # bound on the weight of a row of counts relative to other columns in k-means++
 _MIN_EIGENVALUE = 1e-10  # least eigenvalue of a correlation matrix; below it, a group collapses to a hyperplane
@@ -40,7 +41,7 @@ def distance_features(family: Family, cells: np.ndarray | SparseRows) -> tuple[n
 
 
 @distance_features.register(Autoregressive)
-def _(family: Autoregressive, cells: Any) -> tuple[Any, float | None]:
+def _(family: Autoregressive, cells: np.ndarray) -> tuple[Any, float | None]:
     """Return the step and its absolute change, which separate states by level, slope and noise."""
     rows = np.asarray(cells, dtype=float)
     return np.stack([rows[:, -1], np.abs(rows[:, -1] - rows[:, 0])], axis=-1), None
@@ -56,7 +57,7 @@ def _(family: Bernoulli, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | S
 
 
 @distance_features.register(LogNormal)
-def _(family: LogNormal, cells: Any) -> tuple[np.ndarray, None]:
+def _(family: LogNormal, cells: np.ndarray) -> tuple[np.ndarray, None]:
     """Return the logarithms."""
     return log_cells(cells), None
 
@@ -91,7 +92,7 @@ def _(family: MultivariateGaussian) -> Gaussian:
 
 
 @singledispatch
-def columnwise_statistics(family: Family, statistics: Any) -> Any:
+def columnwise_statistics(family: Family, statistics: Statistics) -> Any:
     """Return the statistics of `columnwise_family`."""
     return statistics
 
@@ -103,7 +104,7 @@ def _(family: MultivariateGaussian, statistics: Moments) -> Moments:
 
 
 @singledispatch
-def zero_small_variances(family: Family, parameters: Parameters, statistics: Any) -> Any:
+def zero_small_variances(family: Family, parameters: Parameters, statistics: Statistics) -> Any:
     """Return the maximum likelihood estimate with variances at rounding level set to 0."""
     return parameters
 

@@ -11,7 +11,7 @@ from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.gamma import Gamma
 from tallybayes.distributions.log_gamma import (
-    log_gamma_half_step,
+    log_rising,
 )
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart
@@ -179,7 +179,7 @@ def _(family: Gaussian, posterior: NormalInverseGamma) -> StudentTForm | Multiva
     size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
     spread = np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size)
     location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
-    log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
+    log_norm = log_rising(shape, 0.5) - 0.5 * np.log(np.pi * spread)
     return StudentTForm(location, 1 / spread, shape + 0.5, log_norm)
 
 

@@ -17,7 +17,7 @@ from tallybayes.errors import DataError, EstimateError, LabelError, StatisticsEr
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.fixed_parameters import check_parameters
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.family import Family, take_groups
+from tallybayes.families.family import Family, Parameters, take_groups
 from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.models.inputs.parameter_input import read_groups, read_row
 from tallybayes.statistics.counts import Counts
@@ -146,7 +146,7 @@ class MixtureEmissions:
         table[self.exists] = each
         return Counts(table, (self.most,))
 
-    def shaped(self, family: Family, parameters: object) -> Any:
+    def shaped(self, family: Family, parameters: Parameters) -> Any:
         """Return parameters of components with axes (states, components) if all states have the same number."""
         if not self.is_even:
             return parameters

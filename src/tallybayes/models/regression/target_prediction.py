@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.open_source import open_source
-from tallybayes.distributions.log_gamma import log_gamma_half_step
+from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
 from tallybayes.models.inputs.batching import joined_columns, query_batches
 from tallybayes.models.inputs.features import is_name
@@ -77,9 +77,7 @@ class TargetPredictive(NamedTuple):
             z = np.where(y == self.location, 0.0, (y - self.location) / self.scale)
             shape = np.where(np.isinf(self.degrees_of_freedom), 1.0, self.degrees_of_freedom / 2)
             student = (
-                log_gamma_half_step(shape)
-                - 0.5 * np.log(2 * np.pi * shape)
-                - (shape + 0.5) * np.log1p(z**2 / (2 * shape))
+                log_rising(shape, 0.5) - 0.5 * np.log(2 * np.pi * shape) - (shape + 0.5) * np.log1p(z**2 / (2 * shape))
             )
             log_density = np.where(
                 np.isinf(self.degrees_of_freedom), -0.5 * (np.log(2 * np.pi) + z**2), student
