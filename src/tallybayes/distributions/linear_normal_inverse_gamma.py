@@ -276,7 +276,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
     def log_prob(self, parameter: LinearParameters) -> Any:
         """Return log p(slope, intercept, σ²): −inf for σ² ≤ 0."""
         self._require_proper("density")
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameter)
+        slope, intercept, variance = parameter
         p = self.n_inputs
         safe = np.where(variance > 0, variance, 1.0)
         half = (np.swapaxes(self.precision_cholesky, -1, -2) @ (slope - self.location)[..., None])[..., 0]
@@ -347,7 +347,7 @@ def scatter_about(
     The scatter includes that of the two means: κn / (κ + n) (x̄ − c)(x̄ − c)ᵀ. A strength of 0 gives the scatter about
     the mean of the rows, an infinite one that about the center.
     """
-    weight = np.broadcast_to(statistics.weight, (*statistics.given_shape, statistics.n_columns))[..., 0]
+    weight = statistics.column_weights()[..., 0]
     kappa = np.broadcast_to(strength, weight.shape)
     fixed = np.isinf(kappa)
     data_fraction = np.where(weight > 0, weight / (np.where(weight > 0, kappa, 1.0) + weight), 0.0)

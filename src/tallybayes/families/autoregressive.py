@@ -73,7 +73,7 @@ class Autoregressive(LinearGaussian):
 
     def step_distribution(self, parameters: LinearParameters, before: np.ndarray) -> Normal:
         """Return the distribution of a step given its lags (lag 1 first): (*given, 1)."""
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
+        slope, intercept, variance = parameters
         mean = (slope * np.asarray(before, dtype=float)).sum(axis=-1) + intercept
         return Normal(mean[..., None], np.broadcast_to(variance, mean.shape)[..., None])
 
@@ -81,7 +81,7 @@ class Autoregressive(LinearGaussian):
         self, parameters: LinearParameters, path: np.ndarray, lags: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Return sequentially drawn steps, each in the group given by `path`, after initial lags (lag 1 first)."""
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
+        slope, intercept, variance = parameters
         noise = rng.standard_normal(len(path)) * np.sqrt(variance[path])
         steps, lags = np.empty(len(path)), np.array(lags, dtype=float)
         for t, k in enumerate(path):

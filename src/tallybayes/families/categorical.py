@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -54,7 +55,7 @@ class LevelFamily(Family):
 
     def n_parameters(self, statistics: Counts) -> int:
         """Return the number of levels minus 1, summed over columns and groups."""
-        n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
+        n_groups = math.prod(statistics.given_shape)
         return n_groups * int(np.maximum(statistics.segments.sizes - 1, 0).sum())
 
     def log_likelihood(self, parameters: LevelProbabilities, statistics: Counts) -> np.ndarray:

@@ -120,8 +120,8 @@ def pooled_scale(statistics: Moments, *, together: bool = False) -> PooledScale:
     pooled = moments.pool_groups()
     mean = pooled.mean
     axes = tuple(range(len(moments.given_shape)))
-    weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
-    rows = np.broadcast_to(pooled.weight, mean.shape)
+    weight = moments.column_weights()
+    rows = pooled.column_weights()
     # Constant columns differ in the last bits of double-double after rows were forgotten or weighted by
     # responsibilities, so scatters below the rounding error count as 0.
     least = 1e-29 * pooled.second_sum.value
@@ -166,7 +166,7 @@ def check_variance(variance: np.ndarray, statistics: Moments) -> None:
     zero = np.argwhere(~(variance > 0))
     if len(zero):
         column = int(zero[0][-1])
-        weight = np.broadcast_to(statistics.pool_groups().weight, (statistics.n_columns,))
+        weight = statistics.pool_groups().column_weights()
         if weight[column] == 0:
             raise DataError.no_default(f"column {column}")
         raise EstimateError.zero_variance(f"column {column}")

@@ -187,6 +187,7 @@ def broadcast_over_groups(x: np.ndarray, n_given: int) -> np.ndarray:
 
     Arrays with more than two axes are returned unchanged: each row then has parameters of its own.
     """
+    x = np.asarray(x, dtype=np.float64)
     if x.ndim > 2:
         return x
     return x.reshape(x.shape[0], *(1,) * n_given, *x.shape[1:])

@@ -82,7 +82,7 @@ class Gaussian(ContinuousFamily):
 
     def _positive_variance(self, parameters: Normal) -> np.ndarray:
         """Return the variance; raise EstimateError if it is not positive."""
-        variance = np.asarray(parameters.variance)
+        variance = parameters.variance
         if (variance <= 0).any():
             index = np.argwhere(variance <= 0)[0]
             raise EstimateError.zero_variance(f"column {int(index[-1]) if len(index) else 0}")
@@ -90,7 +90,7 @@ class Gaussian(ContinuousFamily):
 
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
         """Return log N(x | μ, σ²) of every cell."""
-        mean, variance = np.asarray(parameters.mean), self._positive_variance(parameters)
+        mean, variance = parameters.mean, self._positive_variance(parameters)
         x = broadcast_over_groups(x, mean.ndim - 1)
         return zero_where_missing(-0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance), x)
 

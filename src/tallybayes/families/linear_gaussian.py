@@ -187,7 +187,7 @@ class LinearGaussian(ContinuousFamily):
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> LinearParameters:
         """Return slopes, intercept and variance."""
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
+        slope, intercept, variance = parameters
         return LinearParameters(np.atleast_1d(slope), intercept, variance)
 
     def n_parameters(self, statistics: Moments) -> int:
@@ -203,7 +203,7 @@ class LinearGaussian(ContinuousFamily):
     def log_likelihood(self, parameters: LinearParameters, statistics: Moments) -> np.ndarray:
         """Return Σ log N(y | w · x + b, σ²), per group."""
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
+        slope, intercept, variance = parameters
         scatter, mean = statistics.scatter_double_double(), statistics.mean_double_double()
         exact_slope = DoubleDouble.of(slope[..., None])
         mean_error = (mean[..., p:, None] - dot(exact_slope, mean[..., :p, None])).value[..., 0, 0] - intercept
@@ -216,7 +216,7 @@ class LinearGaussian(ContinuousFamily):
 
     def _inputs_and_target(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return inputs and targets with axes for groups, and which rows count: those with a target, or all cells."""
-        rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
+        rows = broadcast_over_groups(x, n_given)
         inputs, target = rows[..., :-1], rows[..., -1]
         known, complete = ~np.isnan(target), ~np.isnan(rows).any(axis=-1)
         if self.accepts_missing:
@@ -229,7 +229,7 @@ class LinearGaussian(ContinuousFamily):
 
     def log_prob(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
         """Return log N(y | w · x + b, σ²) of every row's target; 0 where it is missing."""
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
+        slope, intercept, variance = parameters
         inputs, target, known = self._inputs_and_target(x, slope.ndim - 1)
         error = target - (np.where(known[..., None], inputs, 0.0) * slope).sum(axis=-1) - intercept
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -254,7 +254,7 @@ class LinearGaussian(ContinuousFamily):
         inputs: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> np.ndarray:
         """Return random rows: Gaussian inputs (standard normal by default) and targets."""
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
+        slope, intercept, variance = parameters
         x = rng.standard_normal((n, *slope.shape))
         if inputs is not None:
             values, vectors = np.linalg.eigh(inputs[1])

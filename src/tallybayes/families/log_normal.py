@@ -63,7 +63,7 @@ class LogNormal(Gaussian):
     def mean(self, parameters: Parameters | ParameterDistribution) -> np.ndarray:
         """Return E[x] = exp(μ + σ²/2), for a posterior at its mean of μ and σ² (E[x] itself is infinite)."""
         point = self.point(parameters)
-        return _exp(np.asarray(point.mean) + np.asarray(point.variance) / 2)
+        return _exp(point.mean + point.variance / 2)
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
         """Return Σ log p(x | μ, σ²)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -67,7 +68,7 @@ class Multinomial(Family):
 
     def n_parameters(self, statistics: Totals) -> int:
         """Return the number of columns minus 1, per group."""
-        return statistics.total.size - int(np.prod(statistics.given_shape, dtype=np.int64))
+        return statistics.total.size - math.prod(statistics.given_shape)
 
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """Return the number of rows of every group; 0 for groups without tokens."""
@@ -79,7 +80,7 @@ class Multinomial(Family):
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return log p(row | θ)."""
-        x = broadcast_over_groups(np.asarray(x, dtype=float), parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         return xlogy(x, parameters).sum(axis=-1) + _log_coefficient(x)
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
@@ -105,8 +106,8 @@ class DirichletMultinomial(Multinomial):
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """Return log p(row | data), with θ integrated out for the whole row."""
-        alpha = np.asarray(posterior.concentration)
-        x = broadcast_over_groups(np.asarray(x, dtype=float), alpha.ndim - 1)
+        alpha = posterior.concentration
+        x = broadcast_over_groups(x, alpha.ndim - 1)
         return log_choose(alpha, x).sum(axis=-1) - log_choose(alpha.sum(axis=-1), x.sum(axis=-1))
 
 

@@ -110,10 +110,10 @@ class MultivariateGaussian(ContinuousFamily):
 
     def log_prob(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
         """Return log N(row | μ, Σ); missing cells are marginalized."""
-        mean = np.asarray(parameters.mean)
+        mean = parameters.mean
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-            root = self._root(self._distinct(np.asarray(parameters.covariance))[..., known[:, None], known])
+            root = self._root(self._distinct(parameters.covariance)[..., known[:, None], known])
             squares, log_det = squared_distances(rows, mean[..., known], root)
             return -0.5 * (squares + log_det + len(known) * np.log(2 * np.pi))
 
@@ -125,7 +125,7 @@ class MultivariateGaussian(ContinuousFamily):
         Missing cells are marginalized.
         """
         d = posterior.n_columns
-        mean = np.asarray(posterior.location)
+        mean = posterior.location
         freedom = posterior.degrees_of_freedom - d + 1
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -156,8 +156,8 @@ class MultivariateGaussian(ContinuousFamily):
 
     def sample(self, parameters: MultivariateNormal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random rows."""
-        mean = np.asarray(parameters.mean)
-        values, vectors = np.linalg.eigh(np.asarray(parameters.covariance))
+        mean = parameters.mean
+        values, vectors = np.linalg.eigh(parameters.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]  # works for singular covariances
         noise = rng.standard_normal((n, *mean.shape))
         if mean.ndim == 1:  # one matrix product, far faster than one per row

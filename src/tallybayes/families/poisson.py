@@ -52,7 +52,7 @@ class Poisson(Family):
 
     def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
         """Return the mean number of events."""
-        return ratio(statistics.total, np.broadcast_to(statistics.weight, statistics.total.shape))
+        return ratio(statistics.total, statistics.column_weights())
 
     def default_prior(self, statistics: Totals, estimate: str) -> Gamma:
         """Return a Gamma prior of one row at the pooled mean m = (Σx + ½)/(N + 1).

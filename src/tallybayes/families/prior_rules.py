@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -59,7 +60,7 @@ class BDeu(PriorRule):
             raise PriorError.wrong_prior(
                 family, self, f"a {family.conjugate_prior.__name__}; BDeu is for categorical columns"
             )
-        n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
+        n_groups = math.prod(statistics.given_shape)
         sizes = np.maximum(statistics.segments.sizes, 1)
         return Dirichlet(
             statistics.segments.broadcast_to_cells(self.equivalent_sample_size / (max(n_groups, 1) * sizes))

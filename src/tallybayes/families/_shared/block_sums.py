@@ -36,4 +36,4 @@ def sum_columns(
     columns = dense(block, "summed")
     zero = np.zeros(n_columns(columns))
     moments = Moments.from_kernel(zero, kernels.sum_moments(columns, zero, group, n_groups, weight))
-    return np.broadcast_to(moments.weight, moments.first_sum.shape), moments.first_sum.value
+    return moments.column_weights(), moments.first_sum.value

@@ -40,7 +40,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     family.default_prior(statistics, estimate)  # raises EstimateError for constant columns
     shared = tuple(getattr(family, "tied_over", ()))
     moments = flat.diagonal()
-    n = np.broadcast_to(moments.weight, moments.first_sum.shape)
+    n = moments.column_weights()
     shares_columns = "columns" in shared
     center, variance, _ = pooled_scale(flat, together=shares_columns)
     unit = np.where(variance > 0, variance, 1.0)

@@ -189,7 +189,7 @@ def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _fit_gamma(totals: Totals, default: Gamma) -> tuple[np.ndarray, np.ndarray]:
     """Return shape and rate of every column, maximizing Σ [log Γ(a + x)/Γ(a) + a log b − (a + x) log(b + n)]."""
-    (x, n), inverse = _distinct(totals.total, np.broadcast_to(totals.weight, totals.total.shape))
+    (x, n), inverse = _distinct(totals.total, totals.column_weights())
     n_groups, rows, events = (n > 0).sum(axis=0), n.sum(axis=0), x.sum(axis=0)
     known = (n_groups > 1) & (events > 0)
     position = np.cumsum(known) - 1

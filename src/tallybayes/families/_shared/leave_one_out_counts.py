@@ -134,7 +134,7 @@ def sparse_leave_one_out(family: Family, counted: GroupStatistics, removed: Remo
 def _form_without_row(family: Family, counted: GroupStatistics, code: int, weight: float) -> CellSumForm:
     """Return log p of the rows of one group, each without itself, as a sum over cells."""
     statistics, prior, estimate = counted.statistics, counted.start, counted.estimate
-    weights = np.broadcast_to(statistics.weight, statistics.total.shape)[code]
+    weights = statistics.column_weights()[code]
     fields = (
         {} if prior is None else {field.name: getattr(prior, field.name)[code] for field in dataclasses.fields(prior)}
     )

@@ -70,7 +70,7 @@ class LinearLogForm:
 
     def evaluate(self, x: np.ndarray) -> np.ndarray:
         """Return log p of every cell: (n, *given, columns), without the row term of a multinomial."""
-        x = broadcast_over_groups(np.asarray(x, dtype=np.float64), self.weight.ndim - 1)
+        x = broadcast_over_groups(x, self.weight.ndim - 1)
         with np.errstate(invalid="ignore"):
             terms = np.where(x != 0, np.where(np.isneginf(self.bias), 0.0, self.bias) + x * self.weight, self.bias)
         terms = terms if self.base is None else terms - log_factorials(np.where(np.isnan(x), 0.0, x))
@@ -105,7 +105,7 @@ class NormalForm:
 
     def evaluate(self, x: np.ndarray) -> np.ndarray:
         """Return log p of every cell: (n, *given, columns)."""
-        x = broadcast_over_groups(np.asarray(x, dtype=np.float64), self.mean.ndim - 1)
+        x = broadcast_over_groups(x, self.mean.ndim - 1)
         return np.where(np.isnan(x), 0.0, self.log_norm - 0.5 * self.precision * (x - self.mean) ** 2)
 
     def without_columns(self, columns: np.ndarray) -> NormalForm:
@@ -126,7 +126,7 @@ class StudentTForm:
 
     def evaluate(self, x: np.ndarray) -> np.ndarray:
         """Return log p of every cell: (n, *given, columns)."""
-        x = broadcast_over_groups(np.asarray(x, dtype=np.float64), self.location.ndim - 1)
+        x = broadcast_over_groups(x, self.location.ndim - 1)
         terms = self.log_norm - self.power * np.log1p(self.inverse_spread * (x - self.location) ** 2)
         return np.where(np.isnan(x), 0.0, terms)
 

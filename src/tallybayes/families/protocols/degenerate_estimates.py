@@ -54,13 +54,13 @@ def degenerate_parts(family: Family, parameters: Parameters, least: np.ndarray |
 @degenerate_parts.register(ConditionalLinearGaussian)
 def _(family: LinearGaussian, parameters: LinearParameters, least: np.ndarray | None) -> np.ndarray:
     """Return the groups with zero residual variance."""
-    return ~(np.asarray(parameters.variance) > (0.0 if least is None else least[-1]))
+    return ~(parameters.variance > (0.0 if least is None else least[-1]))
 
 
 @degenerate_parts.register(Gaussian)
 def _(family: Gaussian, parameters: Normal, least: np.ndarray | None) -> np.ndarray:
     """Return the groups and columns of zero variance."""
-    return np.broadcast_to(~(np.asarray(parameters.variance) > 0), parameters.mean.shape)
+    return np.broadcast_to(~(parameters.variance > 0), parameters.mean.shape)
 
 
 @degenerate_parts.register(MultivariateGaussian)
@@ -148,7 +148,7 @@ def remove_unit_variance(family: Family, parameters: Parameters, constant: np.nd
 @remove_unit_variance.register(ContinuousFamily)
 def _(family: ContinuousFamily, parameters: Normal | MultivariateNormal, constant: np.ndarray) -> Any:
     """Return parameters whose constant columns have variance and covariances 0."""
-    mean, spread = (np.asarray(part, dtype=float) for part in parameters)
+    mean, spread = parameters
     if not len(constant) or ("columns" in family.tied_over and len(constant) < mean.shape[-1]):
         return parameters
     full = spread.ndim > mean.ndim

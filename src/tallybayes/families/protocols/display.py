@@ -56,7 +56,7 @@ def _(family: LevelFamily, parameters: LevelProbabilities | Dirichlet) -> dict[s
 @named_parameters.register(ConditionalLinearGaussian)
 def _(family: LinearGaussian, parameters: LinearParameters | LinearNormalInverseGamma) -> dict[str, np.ndarray]:
     """Return the intercept, one coefficient per lag or parent, and the noise."""
-    slope, intercept, variance = (np.asarray(part, dtype=float) for part in family.point(parameters))
+    slope, intercept, variance = family.point(parameters)
     names = [weight_name(f"{k + 1} before" if family.order else k) for k in range(slope.shape[-1])]
     named = {"intercept": intercept, **dict(zip(names, np.moveaxis(slope, -1, 0), strict=True))}
     named |= {"variance": variance, "std": np.sqrt(variance)}
@@ -95,8 +95,8 @@ def _(family: Multinomial, parameters: np.ndarray | Dirichlet) -> dict[str, np.n
 def _(family: MultivariateGaussian, parameters: MultivariateNormal | NormalInverseWishart) -> dict[str, np.ndarray]:
     """Return mean, variance and standard deviation of every column; for a posterior, their means."""
     point = family.point(parameters)
-    variance = np.diagonal(np.asarray(point.covariance), axis1=-2, axis2=-1)
-    return {"mean": np.asarray(point.mean), "variance": variance, "std": np.sqrt(variance)}
+    variance = np.diagonal(point.covariance, axis1=-2, axis2=-1)
+    return {"mean": point.mean, "variance": variance, "std": np.sqrt(variance)}
 
 
 @named_parameters.register(Poisson)
@@ -121,7 +121,7 @@ def _(family: SphericalGaussian, parameters: Normal | NormalInverseGamma, x: np.
     if isinstance(parameters, Normal):
         return Gaussian.log_prob(family, parameters, x)
     size = np.broadcast_shapes(parameters.location.shape, parameters.scale.shape)
-    cells = broadcast_over_groups(np.asarray(x, dtype=float), len(size) - 1)
+    cells = broadcast_over_groups(x, len(size) - 1)
     squares = (cells - parameters.location) ** 2 / (1 + 1 / parameters.strength) / (2 * parameters.scale)
     shape = np.broadcast_to(parameters.shape, size)[..., 0]
     return _split_by_squares(family.log_predictive(parameters, x), np.broadcast_to(squares, (len(x), *size)), shape)
@@ -131,7 +131,7 @@ def _(family: SphericalGaussian, parameters: Normal | NormalInverseGamma, x: np.
 def _(family: Multinomial, parameters: np.ndarray | Dirichlet, x: np.ndarray) -> np.ndarray:
     """Return x_j log θ_j; the coefficient, equal in all groups, is omitted."""
     p = family.mean(parameters)
-    return xlogy(broadcast_over_groups(np.asarray(x, dtype=float), p.ndim - 1), p)
+    return xlogy(broadcast_over_groups(x, p.ndim - 1), p)
 
 
 @column_contributions.register(DirichletMultinomial)
@@ -139,8 +139,8 @@ def _(family: DirichletMultinomial, parameters: np.ndarray | Dirichlet, x: np.nd
     """Return the log rising factorials per word; the normalizer is split in proportion to x_j."""
     if not isinstance(parameters, Dirichlet):
         return column_contributions.dispatch(Multinomial)(family, parameters, x)
-    alpha = np.asarray(parameters.concentration)
-    x = broadcast_over_groups(np.asarray(x, dtype=float), alpha.ndim - 1)
+    alpha = parameters.concentration
+    x = broadcast_over_groups(x, alpha.ndim - 1)
     length = x.sum(axis=-1, keepdims=True)
     common = log_rising(alpha.sum(axis=-1, keepdims=True), length)
     return log_rising(alpha, x) - common * x / np.where(length > 0, length, 1.0)

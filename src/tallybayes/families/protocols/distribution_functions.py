@@ -50,8 +50,8 @@ def cdf(family: Family, parameters: Parameters, x: np.ndarray) -> np.ndarray:
 @cdf.register(Autoregressive)
 def _(family: Autoregressive, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
     """Return P(step ≤ observed step | lags): (n, *given, 1); NaN where a value is missing."""
-    slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-    rows = broadcast_over_groups(np.asarray(x, dtype=float), slope.ndim - 1)
+    slope, intercept, variance = parameters
+    rows = broadcast_over_groups(x, slope.ndim - 1)
     error = rows[..., -1] - (rows[..., :-1] * slope).sum(axis=-1) - intercept
     return np.asarray(ndtr(error / np.sqrt(variance))[..., None])
 
@@ -146,7 +146,7 @@ def _(family: Multinomial | Poisson, parameters: Parameters, other: Parameters) 
 @kl_divergence.register(MultivariateGaussian, TiedMultivariateGaussian)
 def _(family: MultivariateGaussian, parameters: MultivariateNormal, other: MultivariateNormal) -> np.ndarray:
     """Return (log |Σ₂|/|Σ₁| + tr Σ₂⁻¹Σ₁ + (μ₁ − μ₂)ᵀΣ₂⁻¹(μ₁ − μ₂) − d) / 2."""
-    mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
+    mean, covariance = parameters
     difference = np.asarray(other.mean, dtype=float) - mean
     other_covariance = np.asarray(other.covariance, dtype=float)
     second_moment = covariance + difference[..., None] * difference[..., None, :]

@@ -112,14 +112,14 @@ def zero_small_variances(family: Family, parameters: Parameters, statistics: Sta
 @zero_small_variances.register(Gaussian)
 def _(family: Gaussian, parameters: Normal, statistics: Moments) -> Normal:
     """Return the estimate with variances at rounding level set to 0; a group may collapse to one row."""
-    variance = np.asarray(parameters.variance)
+    variance = parameters.variance
     return parameters._replace(variance=np.where(variance < least_variance(statistics), 0.0, variance))
 
 
 @zero_small_variances.register(MultivariateGaussian)
 def _(family: MultivariateGaussian, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
     """Return the estimate with nearly singular covariances set to 0; EM would not converge."""
-    covariance = np.asarray(parameters.covariance)
+    covariance = parameters.covariance
     variance = np.diagonal(covariance, axis1=-2, axis2=-1)
     regular = np.asarray((variance > 0).all(axis=-1))
     least_eigenvalue = min_eigenvalues(np.where(regular[..., None, None], covariance, np.eye(covariance.shape[-1])))

@@ -114,7 +114,7 @@ def _(family: Binomial, parameters: np.ndarray) -> LogTableForm | None:
 @log_prob_form.register(Gaussian, TiedGaussian, SphericalGaussian, TiedSphericalGaussian, LogNormal)
 def _(family: Gaussian, parameters: Normal) -> NormalForm:
     """Return a normal density per column."""
-    mean, variance = (np.asarray(part, dtype=float) for part in parameters)
+    mean, variance = parameters
     with np.errstate(divide="ignore"):
         log_norm = -0.5 * np.log(2 * np.pi * variance)
         return NormalForm(mean, 1 / variance, log_norm, "groups" in family.tied_over)
@@ -132,7 +132,7 @@ def _(family: Multinomial, parameters: np.ndarray) -> LinearLogForm:
 @log_prob_form.register(MultivariateGaussian, TiedMultivariateGaussian)
 def _(family: MultivariateGaussian, parameters: MultivariateNormal) -> MultivariateNormalForm:
     """Return a multivariate normal density."""
-    mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
+    mean, covariance = parameters
     return MultivariateNormalForm(
         mean, covariance, "groups" in family.tied_over, lambda x: family.log_prob(parameters, x)
     )
@@ -199,7 +199,7 @@ def _(family: SphericalGaussian, posterior: NormalInverseGamma) -> MultivariateT
 @log_predictive_form.register(DirichletMultinomial)
 def _(family: DirichletMultinomial, posterior: Dirichlet) -> PolyaUrnForm:
     """Return the Pólya urn form; zero counts contribute 0, the normalizer depends on the row sum."""
-    alpha = np.asarray(posterior.concentration)
+    alpha = posterior.concentration
     zero = np.broadcast_to(0.0, alpha.shape)
     return PolyaUrnForm(zero, alpha, zero, alpha.sum(axis=-1, keepdims=True))
 
@@ -207,7 +207,7 @@ def _(family: DirichletMultinomial, posterior: Dirichlet) -> PolyaUrnForm:
 @log_predictive_form.register(MultivariateGaussian, TiedMultivariateGaussian)
 def _(family: MultivariateGaussian, posterior: NormalInverseWishart) -> MultivariateTForm:
     """Return a multivariate t density."""
-    location = np.asarray(posterior.location)
+    location = posterior.location
     shape = np.broadcast_to((posterior.degrees_of_freedom - posterior.n_columns + 1) / 2, location.shape[:-1])
 
     def by_root(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
