@@ -137,7 +137,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
         return int(self.location.shape[-1]) if self.location.ndim else 0
 
     @property
-    def _given(self) -> tuple[int, ...]:
+    def given_shape(self) -> tuple[int, ...]:
         """Shape of the groups."""
         numbers = (np.shape(part) for part in (self.shape, self.scale, self.intercept_location, self._kappa()))
         return np.broadcast_shapes(
@@ -192,7 +192,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def _parameters(self, variance: np.ndarray) -> LinearParameters:
         """Return the expected slopes and intercept with this variance, broadcast to all groups."""
-        given = self._given
+        given = self.given_shape
         slope = np.broadcast_to(self.location, (*given, self.n_inputs))
         at_center = DoubleDouble.of(np.broadcast_to(self.intercept_location[..., None, None], (*given, 1, 1)))
         center = np.broadcast_to(self.input_center, slope.shape)[..., None]
@@ -212,7 +212,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
     def leverage(self, x: np.ndarray) -> np.ndarray:
         """Return the variance of the expected value at inputs (n, inputs), divided by σ²; shape (n, *given)."""
         self._require_proper("uncertainty")
-        given = self._given
+        given = self.given_shape
         p = self.n_inputs
         x = x.reshape(len(x), *(1 for _ in given), p) if x.ndim == 2 else x
         deviation = np.moveaxis(x - self.input_center, 0, -1) + np.zeros((*given, p, len(x)))
@@ -225,12 +225,12 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def at(self, x: np.ndarray) -> np.ndarray:
         """Return the expected value at inputs (n, inputs), with shape (n, *given)."""
-        x = x.reshape(len(x), *(1 for _ in self._given), self.n_inputs) if x.ndim == 2 else x
+        x = x.reshape(len(x), *(1 for _ in self.given_shape), self.n_inputs) if x.ndim == 2 else x
         return np.asarray(((x - self.input_center) * self.location).sum(axis=-1) + self.intercept_location)
 
     def _inverse_root(self) -> np.ndarray:
         """Return the inverse of the Cholesky root of the precision."""
-        given = self._given
+        given = self.given_shape
         p = self.n_inputs
         return np.linalg.solve(
             np.broadcast_to(self.precision_cholesky, (*given, p, p)), np.broadcast_to(np.eye(p), (*given, p, p))
@@ -240,7 +240,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
         """Return the variances of the slopes and of the intercept, divided by σ²."""
         self._require_proper("uncertainty")
         inverse = self._inverse_root()
-        center = np.broadcast_to(self.input_center, (*self._given, self.n_inputs))[..., None]
+        center = np.broadcast_to(self.input_center, (*self.given_shape, self.n_inputs))[..., None]
         intercept = ((inverse @ center) ** 2).sum(axis=(-2, -1)) + self._center_variance()
         return (inverse**2).sum(axis=-2), intercept
 
@@ -254,7 +254,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
             t = stdtrit(2 * self.shape, tail)
             slope = expected.slope + (t * np.sqrt(unit))[..., None] * np.sqrt(slopes)
             end = expected.intercept + t * np.sqrt(unit * intercept)
-            variance = np.broadcast_to(InverseGamma(self.shape, self.scale).quantile(tail), self._given)
+            variance = np.broadcast_to(InverseGamma(self.shape, self.scale).quantile(tail), self.given_shape)
             ends.append(LinearParameters(slope, as_float(end), as_float(variance)))
         return Interval(*ends)
 
@@ -263,7 +263,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
         self._require_proper("draws")
         rng = np.random.default_rng(random_state)
         leading = as_size(n)
-        given = self._given
+        given = self.given_shape
         p = self.n_inputs
         variance = InverseGamma(self.shape, self.scale).sample((*leading, *given), rng)
         noise = rng.standard_normal((*leading, *given, p, 1))

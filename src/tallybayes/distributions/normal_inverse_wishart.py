@@ -195,7 +195,7 @@ class NormalInverseWishart(ParameterDistribution):
         return shifts.reshape(*(1 for _ in shifts.shape[:-1]), -1, shifts.shape[-1])
 
     @property
-    def _given(self) -> tuple[int, ...]:
+    def given_shape(self) -> tuple[int, ...]:
         """Shape of the groups."""
         shapes = self.location.shape[:-1], self.strength.shape, self.degrees_of_freedom.shape, self.scale.shape[:-2]
         return np.broadcast_shapes(*shapes)
@@ -203,11 +203,11 @@ class NormalInverseWishart(ParameterDistribution):
     @property
     def n_means(self) -> int:
         """Number of mean vectors that share one covariance."""
-        return math.prod(self._given) if "groups" in self.tied_over else 1
+        return math.prod(self.given_shape) if "groups" in self.tied_over else 1
 
     def _normal(self, divisor: np.ndarray) -> MultivariateNormal:
         """Return the location and the scale divided by `divisor`, broadcast to all groups."""
-        size = (*self._given, self.n_columns)
+        size = (*self.given_shape, self.n_columns)
         covariance = self.scale / np.asarray(divisor)[..., None, None]
         return MultivariateNormal(np.broadcast_to(self.location, size), np.broadcast_to(covariance, (*size, size[-1])))
 
@@ -237,7 +237,7 @@ class NormalInverseWishart(ParameterDistribution):
         rng = np.random.default_rng(random_state)
         leading = as_size(n)
         d = self.n_columns
-        given = self._given
+        given = self.given_shape
         covariances = self._covariance_shape(given)
         freedom = np.broadcast_to(self.degrees_of_freedom, covariances)
         # Σ⁻¹ ~ Wishart(ν, Ψ⁻¹) = (L⁻ᵀ A)(L⁻ᵀ A)ᵀ with Ψ = L Lᵀ and A lower triangular, so Σ = B Bᵀ, B = L A⁻ᵀ.
@@ -257,7 +257,7 @@ class NormalInverseWishart(ParameterDistribution):
     def log_prob(self, parameter: MultivariateNormal) -> Any:
         """Return log p(μ, Σ), joint over groups that share Σ; −inf if Σ is not positive definite."""
         d = self.n_columns
-        given = self._given
+        given = self.given_shape
         shapes = np.shape(parameter[0])[:-1], np.shape(parameter[1])[:-2]
         size = np.broadcast_shapes(given, *shapes)
         mean = np.broadcast_to(parameter[0], (*size, d))

@@ -12,6 +12,7 @@ from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseG
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.distributions.tied_variance import pool_tied
 from tallybayes.errors import EstimateError
+from tallybayes.families._shared.mahalanobis import multivariate_t_log_density
 from tallybayes.families.continuous import ContinuousFamily, check_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import broadcast_over_groups, ratio, zero_where_missing
@@ -160,10 +161,10 @@ class SphericalGaussian(Gaussian):
         x = broadcast_over_groups(x, len(size) - 1)
         known = ~np.isnan(x)
         widen = np.broadcast_to(1 + 1 / posterior.strength, size)
-        t = np.where(known, (x - posterior.location) ** 2 / widen, 0.0).sum(axis=-1) / (2 * scale)
+        squares = np.where(known, (x - posterior.location) ** 2 / widen, 0.0).sum(axis=-1) / (2 * scale)
         n_known = known.sum(axis=-1)
-        log_norm = log_rising(shape, n_known / 2) - n_known / 2 * np.log(2 * np.pi * scale)
-        return log_norm - 0.5 * np.where(known, np.log(widen), 0.0).sum(axis=-1) - (shape + n_known / 2) * np.log1p(t)
+        log_det = n_known * np.log(2 * scale) + np.where(known, np.log(widen), 0.0).sum(axis=-1)
+        return multivariate_t_log_density(squares, log_det, shape, n_known)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

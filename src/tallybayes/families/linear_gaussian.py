@@ -239,7 +239,7 @@ class LinearGaussian(ContinuousFamily):
 
     def log_predictive(self, posterior: LinearNormalInverseGamma, x: np.ndarray) -> np.ndarray:
         """Return log p(y | x, data), Student's t with 2a degrees of freedom; 0 where the target is missing."""
-        inputs, target, known = self._inputs_and_target(x, len(posterior._given))
+        inputs, target, known = self._inputs_and_target(x, len(posterior.given_shape))
         inputs = np.where(known[..., None], inputs, posterior.input_center)
         squared_scale = posterior.scale / posterior.shape * (1 + posterior.leverage(inputs))
         squares = (target - posterior.at(inputs)) ** 2 / (2 * posterior.shape * squared_scale)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, cholesky_update
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.distributions.tied_variance import first_along, pool_tied, tied_axes
@@ -17,6 +16,7 @@ from tallybayes.families._shared.mahalanobis import (
     by_missing_pattern,
     cholesky,
     log_determinants,
+    multivariate_t_log_density,
     squared_distances,
 )
 from tallybayes.families.continuous import ContinuousFamily, check_variance, pooled_scale
@@ -126,10 +126,10 @@ class MultivariateGaussian(ContinuousFamily):
         """
         d = posterior.n_columns
         mean = posterior.location
-        freedom = posterior.degrees_of_freedom - d + 1
+        shape = (posterior.degrees_of_freedom - d + 1) / 2
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-            # The marginal of a multivariate t has the same freedom; p ∝ (1 + tᵀ(scale)⁻¹t)^(−(freedom + k)/2)
+            # The marginal of a multivariate t has the same degrees of freedom.
             k = len(known)
             if posterior.root is None and "groups" in self.tied_over:  # whiten rows once for all groups
                 widen = 1 + 1 / posterior.strength
@@ -138,8 +138,7 @@ class MultivariateGaussian(ContinuousFamily):
                 squares, log_det = squares / widen, log_det + k * np.log(widen)
             else:
                 squares, log_det = squared_distances(rows, mean[..., known], self.predictive_root(posterior, known))
-            log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
-            return log_norm - (freedom + k) / 2 * np.log1p(squares)
+            return multivariate_t_log_density(squares, log_det, shape, k)
 
         return by_missing_pattern(x, mean.shape[:-1], density)
 

@@ -115,14 +115,9 @@ def mdl_edges_by_fold(
         As for `mdl_edges`.
     fold : array of int of shape (n,)
     """
-    if weight is not None:
-        positive = np.asarray(weight) > 0
-        values, groups, fold, weight = (
-            values[positive],
-            groups[positive],
-            fold[positive],
-            np.asarray(weight, float)[positive],
-        )
+    weight = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=np.float64)
+    positive = weight > 0
+    values, groups, fold, weight = values[positive], groups[positive], fold[positive], weight[positive]
     distinct, index = np.unique(values, return_inverse=True)
     n_folds = int(fold.max(initial=0)) + 1
     cell = (fold.astype(np.intp) * n_groups + groups) * len(distinct) + index
@@ -131,7 +126,7 @@ def mdl_edges_by_fold(
     )
     table, edges = fold_tables.sum(axis=0), []
     for fold_table in fold_tables if n_folds > 1 else ():
-        rest = table - fold_table if weight is None else subtract_counts(table, fold_table)
+        rest = subtract_counts(table, fold_table)
         seen = np.flatnonzero(rest.any(axis=0))
         edges.append(mdl_cuts(ValueCounts(distinct[seen], rest[:, seen])))
     return [*edges, mdl_cuts(ValueCounts(distinct, table))]
@@ -202,9 +197,6 @@ def rounded_edges(cells: ValueCounts, inner: np.ndarray, heavy: np.ndarray) -> t
 
 def _value_counts(values: np.ndarray, weight: np.ndarray | None) -> ValueCounts:
     """Return the distinct values and their weights."""
-    if weight is None:
-        distinct, count = np.unique(values, return_counts=True)
-        return ValueCounts(distinct, count.astype(np.float64))
-    positive = np.asarray(weight) > 0
-    distinct, index = np.unique(values[positive], return_inverse=True)
-    return ValueCounts(distinct, np.bincount(index, np.asarray(weight)[positive], minlength=len(distinct)))
+    weight = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=np.float64)
+    distinct, index = np.unique(values[weight > 0], return_inverse=True)
+    return ValueCounts(distinct, np.bincount(index, weight[weight > 0], minlength=len(distinct)))

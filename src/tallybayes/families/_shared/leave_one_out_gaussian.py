@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.tied_variance import pool_tied
-from tallybayes.families._shared.mahalanobis import invert_lower, squared_distances
+from tallybayes.families._shared.mahalanobis import invert_lower, multivariate_t_log_density, squared_distances
 
 if TYPE_CHECKING:
     from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
@@ -136,9 +136,8 @@ def rows_leave_one_out(family: MultivariateGaussian, counted: GroupStatistics, r
     log_det = np.broadcast_to(log_det, count.shape) + np.where(changed, np.log(remaining)[:, None], 0.0)
     if estimate.integrates:
         freedom = freedom - d + 1  # of the t distribution, whichever columns are constant
-        log_norm = log_rising(np.where(freedom > 0, freedom, np.nan) / 2, k / 2) - k / 2 * np.log(np.pi)
-        widen = 1 + 1 / strength
-        terms = log_norm - (log_det + k * np.log(widen)) / 2 - (freedom + k) / 2 * np.log1p(squares / widen)
+        shape, widen = np.where(freedom > 0, freedom, np.nan) / 2, 1 + 1 / strength
+        terms = multivariate_t_log_density(squares / widen, log_det + k * np.log(widen), shape, k)
     else:
         terms = -0.5 * (k * np.log(2 * np.pi / freedom) + log_det + freedom * squares)
     valid = (after > 0) & (remaining > _MIN_REMAINING)

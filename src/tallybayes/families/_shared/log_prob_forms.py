@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -47,8 +48,31 @@ class LogTableForm:
         return np.where(broadcast_over_groups(missing, self.log_p.ndim - 1), 0.0, np.moveaxis(picked, -2, 0))
 
 
+class ColumnForm:
+    """Base of forms of numeric columns: log p of a row is the sum over the columns; a missing cell contributes 0."""
+
+    silenced: ClassVar[tuple[str, ...]]  # arrays that are 0 for a column without contribution; the first has full shape
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """Return log p of every cell: (n, *given, columns)."""
+        x = broadcast_over_groups(x, getattr(self, self.silenced[0]).ndim - 1)
+        return np.where(np.isnan(x), 0.0, self.terms(x))
+
+    def terms(self, x: np.ndarray) -> np.ndarray:
+        """Return log p of cells that are not missing."""
+        raise NotImplementedError
+
+    def without_columns(self, columns: np.ndarray) -> Self:
+        """Return the form with contribution 0 of some columns."""
+        size = getattr(self, self.silenced[0]).shape
+        zeroed = {name: np.array(np.broadcast_to(getattr(self, name), size)) for name in self.silenced}
+        for array in zeroed.values():
+            array[..., columns] = 0.0
+        return replace(self, **zeroed)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, eq=False)
-class LinearLogForm:
+class LinearLogForm(ColumnForm):
     """Linear in the cell: log p = bias + weight · x + a term equal in all groups.
 
     Parameters
@@ -68,13 +92,13 @@ class LinearLogForm:
     support: str
     base: str | None = None
 
-    def evaluate(self, x: np.ndarray) -> np.ndarray:
-        """Return log p of every cell: (n, *given, columns), without the row term of a multinomial."""
-        x = broadcast_over_groups(x, self.weight.ndim - 1)
+    silenced: ClassVar[tuple[str, ...]] = ("weight", "bias")
+
+    def terms(self, x: np.ndarray) -> np.ndarray:
+        """Return log p of cells, without the row term of a multinomial."""
         with np.errstate(invalid="ignore"):
             terms = np.where(x != 0, np.where(np.isneginf(self.bias), 0.0, self.bias) + x * self.weight, self.bias)
-        terms = terms if self.base is None else terms - log_factorials(np.where(np.isnan(x), 0.0, x))
-        return np.where(np.isnan(x), 0.0, terms)
+        return terms if self.base is None else terms - log_factorials(np.where(np.isnan(x), 0.0, x))
 
     @cached_property
     def cells(self) -> CellSumForm:
@@ -85,14 +109,9 @@ class LinearLogForm:
         row_term = log_factorials if self.base == "multinomial" else None
         return CellSumForm(zero, lambda x, j: x * weight[..., j] - log_factorials(x), row_term)
 
-    def without_columns(self, columns: np.ndarray) -> LinearLogForm:
-        """Return the form with contribution 0 of some columns."""
-        bias = np.array(np.broadcast_to(self.bias, self.weight.shape))
-        return LinearLogForm(_zero_columns(self.weight, columns), _zero_columns(bias, columns), self.support, self.base)
-
 
 @dataclass(frozen=True, eq=False)
-class NormalForm:
+class NormalForm(ColumnForm):
     """A normal density of every column: log p = log_norm − ½ · precision · (x − mean)².
 
     ``shared`` marks a precision shared by all groups.
@@ -103,20 +122,15 @@ class NormalForm:
     log_norm: np.ndarray
     shared: bool = False
 
-    def evaluate(self, x: np.ndarray) -> np.ndarray:
-        """Return log p of every cell: (n, *given, columns)."""
-        x = broadcast_over_groups(x, self.mean.ndim - 1)
-        return np.where(np.isnan(x), 0.0, self.log_norm - 0.5 * self.precision * (x - self.mean) ** 2)
+    silenced: ClassVar[tuple[str, ...]] = ("precision", "log_norm")
 
-    def without_columns(self, columns: np.ndarray) -> NormalForm:
-        """Return the form with contribution 0 of some columns."""
-        return NormalForm(
-            self.mean, _zero_columns(self.precision, columns), _zero_columns(self.log_norm, columns), self.shared
-        )
+    def terms(self, x: np.ndarray) -> np.ndarray:
+        """Return log p of cells."""
+        return self.log_norm - 0.5 * self.precision * (x - self.mean) ** 2
 
 
 @dataclass(frozen=True, eq=False)
-class StudentTForm:
+class StudentTForm(ColumnForm):
     """A Student's t density of every column: log p = log_norm − power · log(1 + inverse_spread · (x − location)²)."""
 
     location: np.ndarray
@@ -124,16 +138,11 @@ class StudentTForm:
     power: np.ndarray
     log_norm: np.ndarray
 
-    def evaluate(self, x: np.ndarray) -> np.ndarray:
-        """Return log p of every cell: (n, *given, columns)."""
-        x = broadcast_over_groups(x, self.location.ndim - 1)
-        terms = self.log_norm - self.power * np.log1p(self.inverse_spread * (x - self.location) ** 2)
-        return np.where(np.isnan(x), 0.0, terms)
+    silenced: ClassVar[tuple[str, ...]] = ("inverse_spread", "log_norm")
 
-    def without_columns(self, columns: np.ndarray) -> StudentTForm:
-        """Return the form with contribution 0 of some columns."""
-        spread, log_norm = (_zero_columns(part, columns) for part in (self.inverse_spread, self.log_norm))
-        return StudentTForm(self.location, spread, self.power, log_norm)
+    def terms(self, x: np.ndarray) -> np.ndarray:
+        """Return log p of cells."""
+        return self.log_norm - self.power * np.log1p(self.inverse_spread * (x - self.location) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +166,8 @@ class MultivariateNormalForm:
 
     def without_columns(self, columns: np.ndarray) -> MultivariateNormalForm:
         """Return the form with contribution 0 of some columns."""
-        mean, covariance = _zero_columns(self.mean, columns), np.array(self.covariance)
+        mean, covariance = np.array(self.mean), np.array(self.covariance)
+        mean[..., columns] = 0.0
         covariance[..., columns, :] = covariance[..., :, columns] = 0.0
         covariance[..., columns, columns] = 1.0
 
@@ -195,13 +205,6 @@ class MultivariateTForm:
     shape: np.ndarray
     whitened: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
     evaluate: Callable[[np.ndarray], np.ndarray]
-
-
-def _zero_columns(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the array with 0 at some columns."""
-    out = np.array(array)
-    out[..., columns] = 0.0
-    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from tallybayes import kernels
+from tallybayes.distributions.log_gamma import log_rising
 
 _CELLS, _LEAST = (
     1 << 17,
@@ -44,6 +45,17 @@ def whiten(rows: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def log_determinants(root: np.ndarray) -> np.ndarray:
     """Return the log determinants of matrices from their Cholesky factors."""
     return np.asarray(2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1))
+
+
+def multivariate_t_log_density(
+    squares: np.ndarray, log_det: np.ndarray, shape: np.ndarray, k: int | np.ndarray
+) -> np.ndarray:
+    """Return log densities of a multivariate t of k columns, from squared distances and log determinants.
+
+    The density is ∝ (1 + q)^(−shape − k/2), with q the squared distance; `shape` is half the degrees of freedom.
+    """
+    log_norm = log_rising(shape, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
+    return np.asarray(log_norm - (shape + k / 2) * np.log1p(squares))
 
 
 def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
