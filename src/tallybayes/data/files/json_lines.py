@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
@@ -26,11 +25,11 @@ _ROW = re.compile(r"\.? in row (\d+)$")
 _CHANGED = re.compile(r"Column\(/([^/)]+).*\) changed from (\w+) to (\w+)$")
 _UNREAD = re.compile(r"Failed to convert JSON to .*, couldn't parse:(.*)$", re.DOTALL)
 _NULL_FIRST = re.compile(rb"[ \t\r\n]*null")
-_KINDS = np.zeros(256, np.int8)  # kinds of structural characters: 1 opens, −1 closes, 2 is a quote, 3 a line end
-_KINDS[list(b"[{")] = 1
-_KINDS[list(b"]}")] = -1
-_KINDS[ord('"')] = 2
-_KINDS[ord("\n")] = 3
+_OBJECTS = re.compile(rb"(?:(?:\{.*\})?\r?\n)*(?:\{.*\})?")  # one in every line
+_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"?')  # strings end with their line
+_CHANGES = np.zeros(256, np.int32)  # of the nesting depth
+_CHANGES[list(b"[{")] = 1
+_CHANGES[list(b"]}")] = -1
 
 
 class JsonFiles(Files):
@@ -187,17 +186,19 @@ def _unread_cell(schema: pa.Schema, chunk: TextChunk) -> tuple[str, int] | None:
 
     lines = chunk.data.split(b"\n")
 
-    def fails(n_lines: int, field: pa.Field) -> bool:
+    def fails(data: bytes, field: pa.Field) -> bool:
         try:
-            _parse(b"\n".join(lines[:n_lines]), pa.schema([field]))
+            _parse(data, pa.schema([field]))
         except pa.ArrowInvalid:
             return True
         return False
 
-    field = next((field for field in schema if fails(len(lines), field)), None)
-    if field is None:
-        return None
-    return field.name, chunk.line + bisect_left(range(1, len(lines)), True, key=lambda n: fails(n, field))
+    for field in schema:
+        if fails(chunk.data, field):
+            return field.name, chunk.line + next(
+                n for n, line in enumerate(lines) if line.strip() and fails(line, field)
+            )
+    return None
 
 
 def reject_array(name: str, text: bytes) -> None:
@@ -214,26 +215,18 @@ def check_nesting(path: str, chunk: TextChunk) -> None:
 
     Most chunks are decided line by line: a line that begins and ends as an object closes all brackets, or is invalid.
     """
-    cells = np.frombuffer(chunk.data, np.uint8)
-    ends = np.append(np.flatnonzero(cells == ord("\n")), len(cells))
-    opened = np.flatnonzero((cells | 0x20) == ord("{"))  # [ and { differ by this bit
-    starts = np.append(0, ends[:-1] + 1)
-    lasts = ends - 1
-    is_filled = lasts >= starts
-    is_object = (cells[starts[is_filled]] == ord("{")) & (cells[lasts[is_filled]] == ord("}"))
-    if is_object.all() and np.diff(np.searchsorted(opened, ends), prepend=0).max(initial=0) <= _MOST_NESTED:
+    is_flat = all(
+        len(line) < 2 * _MOST_NESTED or line.count(b"{") + line.count(b"[") <= _MOST_NESTED
+        for line in chunk.data.split(b"\n")
+    )
+    if is_flat and _OBJECTS.fullmatch(chunk.data):
         return
-    data = chunk.data.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
-    kinds = _KINDS[np.frombuffer(data, np.uint8)]
-    positions = np.flatnonzero(kinds)
-    kinds = kinds[positions]
-    quotes = np.cumsum(kinds == 2)
-    quotes -= np.maximum.accumulate(np.where(kinds == 3, quotes, 0))  # strings end with their line
-    depth = np.cumsum(np.where((kinds >= 2) | (quotes % 2 == 1), 0, kinds))
+    data = _STRING.sub(b"", chunk.data)
+    depth = np.cumsum(_CHANGES[np.frombuffer(data, np.uint8)])
     depth -= np.minimum.accumulate(np.minimum(depth, 0))
     too_deep = np.flatnonzero(depth > _MOST_NESTED)
     if len(too_deep):
-        line = chunk.line + data.count(b"\n", 0, int(positions[too_deep[0]]))
+        line = chunk.line + data.count(b"\n", 0, int(too_deep[0]))
         raise DataError(
             f"{path}, line {line}: lists and objects are nested more than {_MOST_NESTED} deep; expected fewer levels.\n"
             "    Store parts of nested values in separate columns."

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tallybayes.data.source import BATCH
 from tallybayes.data.sql.dialects import Cursor, Dialect, first_line, reported
@@ -27,8 +27,8 @@ from tallybayes.warnings import DataSourceWarning, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from duckdb import DuckDBPyRelation
 
-    from tallybayes.tally.factor import Name
 
 FEW = 10_000  # rows that are converted to Python objects at a time for writing
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
@@ -51,6 +51,7 @@ class DuckDB(Dialect):
 
     double = "DOUBLE"
     own_type = b"duckdb"
+    number_of = "NULLIF(CAST({} AS DOUBLE), 'NaN'::DOUBLE)"  # DuckDB compares NaN as equal to itself
 
     def __init__(self, connection: object) -> None:
         super().__init__(connection)
@@ -69,8 +70,7 @@ class DuckDB(Dialect):
     def types(self, table: str) -> dict[str, str]:
         """Return the types of the columns by their names in DuckDB."""
         with reported():
-            query = f"SELECT * FROM {table} LIMIT 0"
-            return self._ask(query, lambda relation: dict(zip(relation.columns, map(str, relation.types), strict=True)))
+            return self._ask(f"SELECT * FROM {table} LIMIT 0", _types_of)
 
     def native(self, fields: Sequence[pa.Field], types: dict[str, str]) -> set[str]:
         """Return the columns whose types DuckDB has for the corresponding Arrow types."""
@@ -78,18 +78,13 @@ class DuckDB(Dialect):
 
         with self.connection.cursor() as cursor:
             cursor.register("rows", without_opaque(pa.schema(fields).empty_table()))
-            relation = cursor.sql("SELECT * FROM rows LIMIT 0")
-            duckdb_types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+            duckdb_types = _types_of(cursor.sql("SELECT * FROM rows LIMIT 0"))
         return {name for name, kind in duckdb_types.items() if kind == types.get(name)}
 
     def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
         """Return the columns of types that Arrow does not have: bits, big integers and times with a time zone."""
         types = self.types(table)
         return [name for name in columns if types[name] in _DUCKDB_ALONE]
-
-    def number(self, column: str) -> str:
-        """Return a column converted to a number; NaN, which DuckDB compares as equal to itself, is missing."""
-        return f"NULLIF(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
 
     def schema(self, table: str) -> pa.Schema:
         """Return the columns of a table or query and their types."""
@@ -188,11 +183,10 @@ class DuckDB(Dialect):
 
     def create(self, cursor: Cursor, table: str, schema: pa.Schema) -> None:
         """Create a table with the columns of a schema: of their DuckDB types if known, else those for Arrow types."""
-        own_types = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
-        names = {name: self.quote(name) for name in own_types}
         columns = ", ".join(
-            f"CAST({names[name]} AS {kind}) AS {names[name]}" if kind else names[name]
-            for name, kind in own_types.items()
+            f"CAST({self.quote(field.name)} AS {kind}) AS {self.quote(field.name)}" if kind else self.quote(field.name)
+            for field in schema
+            for kind in [self.own_type_of(field)]
         )
         self._with(cursor, schema.empty_table(), f"CREATE TABLE {table} AS SELECT {columns}")
 
@@ -205,6 +199,11 @@ class DuckDB(Dialect):
         cursor.register("rows to be added", without_opaque(rows))
         cursor.execute(f'{statement} FROM "rows to be added"')
         cursor.unregister("rows to be added")
+
+
+def _types_of(relation: DuckDBPyRelation) -> dict[str, str]:
+    """Return the names of the types of the columns of a DuckDB relation."""
+    return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
 
 class Relation(DuckDB):
@@ -239,6 +238,7 @@ class PostgreSQL(Dialect):
     own_type = b"postgresql"
     most_bytes = 63
     quoted_folds = False
+    number_of = "NULLIF(CAST({} AS DOUBLE PRECISION), 'NaN')"  # PostgreSQL compares NaN as equal to itself
 
     def folds(self, name: str) -> str:
         """Return a name in lower case."""
@@ -305,32 +305,28 @@ class PostgreSQL(Dialect):
         """
         import pyarrow as pa
 
-        for name in (name for name in columns if pa.types.is_temporal(schema.field(name).type)):
+        tests = {}
+        for name in columns:
             field = schema.field(name)
             column = self.quote(name)
-            if not pa.types.is_time(field.type):
-                is_out_of_range = f"{column} < '0001-01-01' OR {column} > '9999-12-31'"
-                if self.run(f"SELECT 1 FROM {table} WHERE {is_out_of_range} LIMIT 1"):
-                    kind = "date" if pa.types.is_date(field.type) else "timestamp"
-                    kind += "tz" if getattr(field.type, "tz", None) else ""
-                    opaque = field.with_type(pa.opaque(pa.string(), kind, "PostgreSQL"))
-                    schema = schema.set(schema.get_field_index(name), opaque)
-        unbounded = [name for name in columns if schema.field(name).metadata == {b"postgresql": b"numeric"}]
-        if not unbounded:
-            return schema
-        expressions = ", ".join(
-            f"MAX(SCALE({name})), MAX(LENGTH(CAST(TRUNC(ABS({name})) AS TEXT))), "
-            f"MAX(CASE WHEN CAST({name} AS TEXT) IN ('NaN', 'Infinity', '-Infinity') THEN 1 ELSE 0 END)"
-            for name in map(self.quote, unbounded)
-        )
-        (bounds,) = self.run(f"SELECT {expressions} FROM {table}")
-        for position, name in enumerate(unbounded):
-            scale, n_integer_digits, is_out_of_range = bounds[3 * position : 3 * position + 3]
-            if not is_out_of_range:
-                field = schema.field(name)
-                number = schema.get_field_index(name)
-                kind = decimal_type((n_integer_digits or 0) + (scale or 0), scale or 0)
-                schema = schema.set(number, field.with_type(kind))
+            if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
+                tests[name] = f"BOOL_OR({column} < '0001-01-01' OR {column} > '9999-12-31')"
+            elif field.metadata == {b"postgresql": b"numeric"}:
+                tests[name] = (
+                    f"ARRAY[MAX(SCALE({column})), MAX(LENGTH(CAST(TRUNC(ABS({column})) AS TEXT))), "
+                    f"MAX(CASE WHEN CAST({column} AS TEXT) IN ('NaN', 'Infinity', '-Infinity') THEN 1 ELSE 0 END)]"
+                )
+        results = self.run(f"SELECT {', '.join(tests.values())} FROM {table}")[0] if tests else ()
+        for name, result in zip(tests, results, strict=True):
+            field = schema.field(name)
+            kind = field.type
+            if isinstance(result, list):
+                scale, n_integer_digits, is_out_of_range = (bound or 0 for bound in result)
+                kind = kind if is_out_of_range else decimal_type(n_integer_digits + scale, scale)
+            elif result:
+                type_name = "date" if pa.types.is_date(kind) else "timestamp" if kind.tz is None else "timestamptz"
+                kind = pa.opaque(pa.string(), type_name, "PostgreSQL")
+            schema = schema.set(schema.get_field_index(name), field.with_type(kind))
         return schema
 
     def select(self, field: pa.Field) -> str:
@@ -354,10 +350,6 @@ class PostgreSQL(Dialect):
         """Return a string literal; with a backslash it is an escape string, independent of server settings."""
         written = super().text(value)
         return " E" + written.replace("\\", "\\\\") if "\\" in value else written
-
-    def number(self, column: str) -> str:
-        """Return a column converted to a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
-        return f"NULLIF(CAST({column} AS DOUBLE PRECISION), 'NaN')"
 
     def bool_as_number(self, column: str) -> str:
         """Return a boolean column as a number by way of text, since PostgreSQL does not convert booleans to doubles."""
@@ -413,6 +405,13 @@ class SQLite(Dialect):
     materialized = "MATERIALIZED "
     greatest = "MAX"
     dynamic_types = True
+    number_of = "CAST({} AS REAL)"
+    date_parts: ClassVar = {  # without the time zone, which would shift them
+        "year": "CAST(STRFTIME('%Y', SUBSTR({}, 1, 19)) AS INTEGER)",
+        "month": "CAST(STRFTIME('%m', SUBSTR({}, 1, 19)) AS INTEGER)",
+        "day_of_week": "(CAST(STRFTIME('%w', SUBSTR({}, 1, 19)) AS INTEGER) + 6) % 7",
+        "hour": "CAST(STRFTIME('%H', SUBSTR({}, 1, 19)) AS INTEGER)",
+    }
 
     def cursor(self) -> Any:
         """Return a cursor whose rows are tuples, whatever the row factory of the connection."""
@@ -475,14 +474,6 @@ class SQLite(Dialect):
             "WHERE type IN ('table', 'view')"
             for rank, name in self.run("SELECT seq, name FROM pragma_database_list")
         )
-
-    def part_of_date(self, name: str, date: Name) -> str:
-        """Return the expression for one part of ISO 8601 dates, without their time zone, which would shift them."""
-        part = name.rpartition(".")[2]
-        column = f"SUBSTR({self.quote(date)}, 1, 19)"
-        field = {"year": "%Y", "month": "%m", "day_of_week": "%w", "hour": "%H"}[part]
-        number = f"CAST(STRFTIME('{field}', {column}) AS INTEGER)"
-        return f"({number} + 6) % 7" if part == "day_of_week" else number
 
     def in_transaction(self) -> bool:
         """Return whether the user has begun a transaction."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tallybayes.data.sql.row_arrays import Array, evaluate
 from tallybayes.data.sql.sql_arrays import SqlArrays
@@ -54,6 +54,13 @@ class Dialect:
     label = "TEXT"  # the type as which strings are compared
     materialized = ""  # keyword that prevents inlining of WITH queries
     greatest = "GREATEST"
+    number_of = "CAST({} AS DOUBLE PRECISION)"  # a number, with NaN as NULL
+    date_parts: ClassVar = {
+        "year": "CASE WHEN ISFINITE({0}) THEN CAST(EXTRACT(YEAR FROM {0}) AS INTEGER) END",
+        "month": "CASE WHEN ISFINITE({0}) THEN CAST(EXTRACT(MONTH FROM {0}) AS INTEGER) END",
+        "day_of_week": "CASE WHEN ISFINITE({0}) THEN CAST(EXTRACT(ISODOW FROM {0}) AS INTEGER) - 1 END",
+        "hour": "CASE WHEN ISFINITE({0}) THEN CAST(EXTRACT(HOUR FROM {0}) AS INTEGER) END",
+    }
 
     def __init__(self, connection: object) -> None:
         self.connection: Any = connection
@@ -180,10 +187,13 @@ class Dialect:
 
     def create(self, cursor: Cursor, table: str, schema: pa.Schema) -> None:
         """Create a table with the columns of a schema."""
-        own = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
-        types = {field.name: own[field.name] or self.type_of(field.name, field.type) for field in schema}
+        types = {field.name: self.own_type_of(field) or self.type_of(field.name, field.type) for field in schema}
         columns = ", ".join(f"{self.quote(name)} {kind}" for name, kind in types.items())
         cursor.execute(f"CREATE TABLE {table} ({columns})")
+
+    def own_type_of(self, field: pa.Field) -> str:
+        """Return the type of the database that a field names; empty if it names none."""
+        return str((field.metadata or {}).get(self.own_type, b"").decode())
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[Any]:
@@ -236,11 +246,7 @@ class Dialect:
 
     def part_of_date(self, name: str, date: Name) -> str:
         """Return the expression for one part of a date column; days of the week are numbered from Monday, 0."""
-        part = name.rpartition(".")[2]
-        column = self.quote(date)
-        field = "ISODOW" if part == "day_of_week" else part.upper()
-        number = f"CAST(EXTRACT({field} FROM {column}) AS INTEGER){' - 1' if part == 'day_of_week' else ''}"
-        return f"CASE WHEN ISFINITE({column}) THEN {number} END"
+        return self.date_parts[name.rpartition(".")[2]].format(self.quote(date))
 
     def cast(self, column: str) -> str:
         """Return a column converted to a number."""
@@ -248,7 +254,7 @@ class Dialect:
 
     def number(self, column: str) -> str:
         """Return a column converted to a number; NaN is missing."""
-        return self.cast(column)
+        return self.number_of.format(column)
 
     def bool_as_number(self, column: str) -> str:
         """Return a boolean column converted to 1 and 0; other columns are converted to numbers."""

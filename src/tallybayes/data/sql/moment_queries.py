@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,24 +34,18 @@ def tally_from_sql_sums(query: Query, factor: Factor, weight: str | None, schema
 
     """
     family = factor.family
-    is_untransformed = bool(transform(family, np.array([0.5])) == 0.5)  # not logarithms of the numbers
     about = _near(family, _first_ends(query, factor.columns))
-    group_sums = _sums_about_point(query, factor, weight, about, skip_nan=False, ends=not is_untransformed)
-    skip_nan = not np.isfinite(group_sums.sums).all()
-    if skip_nan:
-        group_sums = _sums_about_point(query, factor, weight, about, skip_nan=True, ends=True)
-    if group_sums.ends is not None:
-        query.check_ends(factor, group_sums.ends_of_all())
-    if family.requires_complete_rows and group_sums.n_gaps:
+    found = _sums_about_point(query, factor, weight, about, query.dialect.cast)
+    if not np.isfinite(found.sums).all():
+        found = _sums_about_point(query, factor, weight, about, query.dialect.number)
+    low, high = np.fmin.reduce(found.low, initial=np.nan), np.fmax.reduce(found.high, initial=np.nan)
+    query.check_ends(factor, np.stack([low, high]))
+    if family.requires_complete_rows and found.n_gaps:
         return None  # EM needs all rows
-    points = np.tile(about, (len(group_sums.groups), 1))
-    sums = group_sums.sums
-    if is_untransformed and _is_far(sums, len(about)):
-        group_sums, points = _sums_about_means(query, factor, weight)
-        low, high = group_sums.ends.swapaxes(0, 1)
-        points = np.where(low == high, low, points)
-        sums = with_constants(group_sums.sums, low == high)
-    return _tally(factor, schema, group_sums.groups, points, sums)
+    is_untransformed = bool(transform(family, np.array([0.5])) == 0.5)  # not logarithms of the numbers
+    if is_untransformed and _is_far(found.sums, len(about)):
+        return _tally(factor, schema, *_sums_about_means(query, factor, weight))
+    return _tally(factor, schema, found.groups, np.tile(about, (len(found.groups), 1)), found.sums)
 
 
 def _tally(
@@ -60,32 +54,29 @@ def _tally(
     """Return the tally of groups whose sums are about points of their own."""
     if not np.isfinite(sums).all():
         raise DataError(f"sums of {factor.columns} are not finite: the columns contain numbers that are too large.")
-    has_missing_level = [schema.domain(name) in schema.missing_level_domains for name in factor.given]
-    rows = [k for k, group in enumerate(groups) if not any(map(_lacks, group, has_missing_level))]
+    keys = [schema.domain(name) for name in factor.given]
+    has_missing_level = [key in schema.missing_level_domains for key in keys]
+    rows = [
+        k
+        for k, group in enumerate(groups)
+        if all(value is not None or has_level for value, has_level in zip(group, has_missing_level, strict=True))
+    ]
+    levels = [[_plain(value) for value in groups[k]] for k in rows]
     domains = {}
-    for axis, name in enumerate(factor.given):
-        key = schema.domain(name)
-        levels = dict.fromkeys(_plain(groups[k][axis]) for k in rows)
-        domains[key] = Domain(
-            levels, key, is_sorted=key in schema.sorted_domains, has_missing_level=has_missing_level[axis]
-        )
-    sizes = [len(domains[schema.domain(name)].levels) for name in factor.given]
-    empty = np.zeros((*sizes, sums.shape[1]))
-    tables: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
-    for k in rows:
-        point, table = tables.setdefault(points[k].tobytes(), (points[k], empty.copy()))
-        group = zip(factor.given, groups[k], strict=True)
-        table[tuple(domains[schema.domain(name)].index[_plain(value)] for name, value in group)] = sums[k]
+    for axis, key in enumerate(keys):
+        own_levels = dict.fromkeys(group[axis] for group in levels)
+        options = {"is_sorted": key in schema.sorted_domains, "has_missing_level": has_missing_level[axis]}
+        domains[key] = Domain(own_levels, key, **options)
+    sizes = tuple(len(domains[key].levels) for key in keys)
     tallies = []
-    for point, table in tables.values() or [(np.zeros(len(factor.columns)), empty)]:
+    for point in np.unique(points[rows], axis=0) if rows else np.zeros((1, len(factor.columns))):
+        table = np.zeros((*sizes, sums.shape[1]))
+        for k, group in zip(rows, levels, strict=True):
+            if (points[k] == point).all():
+                table[tuple(domains[key].index[level] for key, level in zip(keys, group, strict=True))] = sums[k]
         statistics = from_aggregates(factor.family, table.reshape(-1, sums.shape[1]), point)
-        tallies.append(Tally((factor,), [statistics.reshape_groups(tuple(sizes))], domains, schema))
+        tallies.append(Tally((factor,), [statistics.reshape_groups(sizes)], domains, schema))
     return sum(tallies[1:], tallies[0]).drop_unseen_levels()
-
-
-def _lacks(value: object, has_missing_level: bool) -> bool:
-    """Return whether a row belongs to no group, since a conditioning column is missing and that is not a level."""
-    return value is None and not has_missing_level
 
 
 def _plain(value: object) -> Any:
@@ -94,45 +85,36 @@ def _plain(value: object) -> Any:
 
 
 class _GroupSums(NamedTuple):
-    """The sums of a block of numeric columns by group."""
+    """The sums of a block of numeric columns by group, and the extremes, of shape (groups, columns)."""
 
     groups: list[tuple[Any, ...]]
     sums: np.ndarray  # (groups, sums)
-    ends: Any = None  # (groups, 2, columns), if requested
-    n_gaps: int = 0
-
-    def ends_of_all(self) -> np.ndarray:
-        """Return the minimum and the maximum of every column over all groups, of shape (2, columns)."""
-        low, high = self.ends.swapaxes(0, 1)
-        return np.stack([np.fmin.reduce(low, initial=np.nan), np.fmax.reduce(high, initial=np.nan)])
+    low: np.ndarray
+    high: np.ndarray
+    n_gaps: int  # rows with missing cells
 
 
 def _sums_about_point(
-    query: Query, factor: Factor, weight: str | None, about: np.ndarray, *, skip_nan: bool, ends: bool
+    query: Query, factor: Factor, weight: str | None, about: np.ndarray, number: Callable[[str], str]
 ) -> _GroupSums:
-    """Return the sums of every group, minima and maxima if `ends`, and the number of rows with missing cells."""
-    dialect = query.dialect
-    number = dialect.number if skip_nan else dialect.cast
+    """Return the sums of every group about a point; `number` writes a column as a number."""
     numbers = [number(query.written(name)) for name in factor.columns]
-    texts = _written(query, factor, weight, numbers, about)
-    n_sums = len(texts)
-    texts += [f"{end}({text})" for end in ("MIN", "MAX") for text in numbers] if ends else []
-    if factor.family.requires_complete_rows:
-        texts += [f"SUM(CASE WHEN {' OR '.join(f'{text} IS NULL' for text in numbers)} THEN 1 ELSE 0 END)"]
+    others = [f"{end}({text})" for end in ("MIN", "MAX") for text in numbers]
+    others += [f"SUM(CASE WHEN {' OR '.join(f'{text} IS NULL' for text in numbers)} THEN 1 ELSE 0 END)"]
     try:
-        groups, values = _by_group(query, factor, texts)
+        groups, sums, rest = _sums(query, factor, weight, numbers, about, others)
     except DataError:  # perhaps a number is too large
-        query.check_ends(factor, query.ends([dialect.number(query.written(name)) for name in factor.columns]))
+        query.check_ends(factor, query.ends([query.dialect.number(query.written(name)) for name in factor.columns]))
         raise
-    n_gaps = int(np.nansum(values[:, -1])) if factor.family.requires_complete_rows else 0
-    extremes = values[:, n_sums : n_sums + 2 * len(numbers)].reshape(len(groups), 2, -1) if ends else None
-    return _GroupSums(groups, values[:, :n_sums], extremes, n_gaps)
+    low, high, gaps = np.split(rest, [len(numbers), 2 * len(numbers)], axis=1)
+    return _GroupSums(groups, sums, low, high, int(np.nansum(gaps)))
 
 
-def _sums_about_means(query: Query, factor: Factor, weight: str | None) -> tuple[_GroupSums, np.ndarray]:
-    """Return the sums of every group about its means, minima and maxima, and the means, of shape (groups, columns)."""
+def _sums_about_means(
+    query: Query, factor: Factor, weight: str | None
+) -> tuple[list[tuple[Any, ...]], np.ndarray, np.ndarray]:
+    """Return the groups, their means, (groups, columns), and the sums of every group about its means."""
     dialect = query.dialect
-    d = len(factor.columns)
     given = {str(name): query.written(name) for name in factor.given}
     over = f"OVER (PARTITION BY {', '.join(given.values())})" if given else "OVER ()"
     numbers = [dialect.number(query.written(name)) for name in factor.columns]
@@ -142,24 +124,21 @@ def _sums_about_means(query: Query, factor: Factor, weight: str | None) -> tuple
     centered = query.selecting({**given, **weights, **cells, **means})
     cell, mean = (list(map(dialect.quote, names)) for names in (cells, means))
     deviations = [f"({cell_name} - {mean_name})" for cell_name, mean_name in zip(cell, mean, strict=True)]
-    texts = _written(centered, factor, weight, deviations, np.zeros(d))
-    n_sums = len(texts)
-    texts += [f"{end}({name})" for end, names in (("MIN", cell), ("MAX", cell), ("MAX", mean)) for name in names]
-    groups, values = _by_group(centered, factor, texts)
-    rest = values[:, n_sums:].reshape(len(groups), 3, d)
-    return _GroupSums(groups, values[:, :n_sums], rest[:, :2]), np.nan_to_num(rest[:, 2])
+    others = [f"{end}({name})" for end, names in (("MIN", cell), ("MAX", cell), ("MAX", mean)) for name in names]
+    groups, sums, rest = _sums(centered, factor, weight, deviations, np.zeros(len(numbers)), others)
+    low, high, points = np.split(rest, 3, axis=1)
+    is_constant = low == high
+    return groups, np.where(is_constant, low, np.nan_to_num(points)), with_constants(sums, is_constant)
 
 
-def _written(query: Query, factor: Factor, weight: str | None, numbers: list[str], about: np.ndarray) -> list[str]:
-    """Return the SQL of the sums that the family needs."""
+def _sums(
+    query: Query, factor: Factor, weight: str | None, numbers: list[str], about: np.ndarray, others: list[str]
+) -> tuple[list[tuple[Any, ...]], np.ndarray, np.ndarray]:
+    """Return the groups, and by group the sums that the family needs and the values of other expressions."""
     sums = aggregates(factor.family, len(numbers), about)
     assert sums is not None
     weight_name = None if weight is None else query.dialect.quote(weight)
-    return [query.dialect.sum(aggregate, numbers, weight_name) for aggregate in sums]
-
-
-def _by_group(query: Query, factor: Factor, texts: list[str]) -> tuple[list[tuple[Any, ...]], np.ndarray]:
-    """Return the groups, and the values of expressions by group, of shape (groups, expressions)."""
+    texts = [*(query.dialect.sum(one, numbers, weight_name) for one in sums), *others]
     given = [query.written(name) for name in factor.given]
     by = f" GROUP BY {', '.join(given)}" if given else ""
     values: dict[tuple[Any, ...], list[Any]] = {}
@@ -167,7 +146,8 @@ def _by_group(query: Query, factor: Factor, texts: list[str]) -> tuple[list[tupl
         expressions = ", ".join([*given, *texts[start : start + _TOGETHER]])
         for row in query.dialect.run(f"SELECT {expressions} FROM {query.table}{by}"):
             values.setdefault(row[: len(given)], []).extend(row[len(given) :])
-    return list(values), np.array(list(values.values()), dtype=float).reshape(len(values), len(texts))
+    table = np.array(list(values.values()), dtype=float).reshape(len(values), len(texts))
+    return list(values), table[:, : len(sums)], table[:, len(sums) :]
 
 
 def _first_ends(query: Query, names: Sequence[Name]) -> np.ndarray:

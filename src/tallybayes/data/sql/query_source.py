@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -336,17 +337,16 @@ class Query(Source):
 
         dialect = self.dialect
         given = [self.written(name) for name in factor.given]
-        counted = "COUNT(*)" if weight is None else f"SUM({dialect.number(dialect.quote(weight))})"
+        weight_expression = None if weight is None else dialect.number(dialect.quote(weight))
         expressions = self._grouping(dict.fromkeys(factor.columns, factor.family))
-        counts: list[tuple[Name, list[tuple[Any, ...]]]] = []
+        counts: list[list[tuple[Any, ...]]] = []
         for start in range(0, len(expressions), TOGETHER):
-            for position, rows in self._grouped(given, expressions[start : start + TOGETHER], counted):
-                counts.append((factor.columns[start + position], rows))
-        all_rows = [row for _, rows in counts for row in rows]
+            counts += self._grouped(given, expressions[start : start + TOGETHER], weight_expression)
+        all_rows = list(chain.from_iterable(counts))
         columns = {str(name): _values_of([row[axis] for row in all_rows]) for axis, name in enumerate(factor.given)}
-        owner = np.repeat(np.arange(len(counts)), [len(rows) for _, rows in counts])
+        owner = np.repeat(np.arange(len(counts)), list(map(len, counts)))
         is_padding = {}  # it is not counted as missing by indicators
-        for number, (name, rows) in enumerate(counts):
+        for number, (name, rows) in enumerate(zip(factor.columns, counts, strict=True)):
             is_padding[name] = owner != number
             values = _grouped_values(factor.family, _values_of([row[len(given)] for row in rows]))
             indices = np.where(is_padding[name], 0, np.cumsum(~is_padding[name]) - 1)
@@ -355,33 +355,21 @@ class Query(Source):
         table.invalid_cells = is_padding
         return table, np.array([row[-1] or 0 for row in all_rows], dtype=float)
 
-    def _grouped(
-        self, given: list[str], columns: list[str], counted: str
-    ) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """Yield, for every column, its position and the rows (*given, value, count) of all combinations."""
+    def _grouped(self, given: list[str], columns: list[str], weight: str | None) -> list[list[tuple[Any, ...]]]:
+        """Return, for every column, the rows (*given, value, count or weight) of all combinations."""
         if not self.dialect.grouping_sets or len(columns) == 1:
-            for position, column in enumerate(columns):
-                yield position, self._cached_query(self._counts([*given, column], counted))
-            return
-        inner = ", ".join(
-            [f"{text} AS g{k}" for k, text in enumerate(given)]
-            + [f"{text} AS c{k}" for k, text in enumerate(columns)]
-            + ([] if counted == "COUNT(*)" else [f"{counted[4:-1]} AS w"])
-        )
+            counted = "COUNT(*)" if weight is None else f"SUM({weight})"
+            return [self._cached_query(self._counts([*given, column], counted)) for column in columns]
         groups = [f"g{k}" for k in range(len(given))]
         cells = [f"c{k}" for k in range(len(columns))]
         sets = ", ".join(f"({', '.join([*groups, cell])})" for cell in cells)
-        index = " ".join(f"WHEN GROUPING({cell}) = 0 THEN {k}" for k, cell in enumerate(cells))
-        n = counted if counted == "COUNT(*)" else "SUM(w)"
+        position = " ".join(f"WHEN GROUPING({cell}) = 0 THEN {k}" for k, cell in enumerate(cells))
+        inner = ", ".join([*aliases("g", given), *aliases("c", columns), *aliases("w", [weight] if weight else [])])
         rows = self.dialect.run(
-            f"SELECT CASE {index} END, {', '.join([*groups, *cells])}, {n} "
+            f"SELECT CASE {position} END, {', '.join([*groups, *cells])}, {'SUM(w0)' if weight else 'COUNT(*)'} "
             f"FROM (SELECT {inner} FROM {self.table}) AS t GROUP BY GROUPING SETS ({sets})"
         )
-        by_place: dict[int, list[tuple[Any, ...]]] = {position: [] for position in range(len(columns))}
-        for row in rows:
-            position = int(row[0])
-            by_place[position].append((*row[1 : 1 + len(given)], row[1 + len(given) + position], row[-1]))
-        yield from by_place.items()
+        return rows_by_column(rows, len(given), range(len(columns)))
 
     def ends(self, numbers: list[str]) -> np.ndarray:
         """Return the minimum and the maximum of every column, of shape (2, columns)."""
@@ -401,6 +389,27 @@ class Query(Source):
 def as_rows(dialect: Dialect, query: str) -> str:
     """Return a query in the form in which it follows FROM."""
     return f"({query.strip().rstrip(';')}\n) AS {dialect.quote('rows of it')}"
+
+
+def aliases(prefix: str, expressions: Sequence[str]) -> list[str]:
+    """Return numbered columns of a SELECT clause."""
+    return [f"{text} AS {prefix}{k}" for k, text in enumerate(expressions)]
+
+
+def rows_by_column(rows: list[tuple[Any, ...]], n_given: int, slots: Sequence[int]) -> list[list[tuple[Any, ...]]]:
+    """Return rows (*given, value, count) by column, from rows (column, *given, *cells, count).
+
+    Parameters
+    ----------
+    rows : list of tuples
+    n_given : int
+    slots : sequence of int
+        For every column, the position of its cell.
+    """
+    by_column: list[list[tuple[Any, ...]]] = [[] for _ in slots]
+    for column, *row in rows:
+        by_column[int(column)].append((*row[:n_given], row[n_given + slots[int(column)]], row[-1]))
+    return by_column
 
 
 def _grouped_values(family: Family, values: pa.Array) -> pa.Array:

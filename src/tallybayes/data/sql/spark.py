@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tallybayes.data.sampling import SAMPLE
 from tallybayes.data.source import Source, in_batches
 from tallybayes.data.sql.dialects import Dialect, first_line
-from tallybayes.data.sql.query_source import FIRST, QUERY, Query
+from tallybayes.data.sql.query_source import FIRST, QUERY, Query, aliases, rows_by_column
 from tallybayes.errors import DataError
 from tallybayes.tally.factor import Name
 
@@ -28,20 +28,17 @@ class SparkText(Dialect):
 
     double = "DOUBLE"
     label = "STRING"
+    number_of = "NANVL(CAST({} AS DOUBLE), NULL)"
+    date_parts: ClassVar = {
+        "year": "YEAR({})",
+        "month": "MONTH({})",
+        "day_of_week": "WEEKDAY({})",
+        "hour": "HOUR({})",
+    }
 
     def quote(self, name: object) -> str:
         """Return a name as a quoted identifier."""
         return _quoted(str(name))
-
-    def number(self, column: str) -> str:
-        """Return a column converted to a number; NaN is missing."""
-        return f"NANVL(CAST({column} AS DOUBLE), NULL)"
-
-    def part_of_date(self, name: str, date: Name) -> str:
-        """Return the expression for one part of a date column."""
-        part = name.rpartition(".")[2]
-        column = self.quote(date)
-        return f"{'WEEKDAY' if part == 'day_of_week' else part.upper()}({column})"
 
     def text(self, value: str) -> str:
         """Return a string literal; by its bytes if its meaning depends on settings of Spark."""
@@ -198,43 +195,29 @@ class SparkFrame(Query):
         ]
         return frame.select(*columns)
 
-    def _grouped(
-        self, given: list[str], columns: list[str], counted: str
-    ) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """Yield, for every column, its position and the rows (*given, value, count) of all combinations.
+    def _grouped(self, given: list[str], columns: list[str], weight: str | None) -> list[list[tuple[Any, ...]]]:
+        """Return, for every column, the rows (*given, value, count or weight) of all combinations.
 
         Cells of a row are stacked, those of each type in one column, and counted. Spark does this two to three times as
         fast as GROUPING SETS, which keep a column for every cell.
         """
         if len(columns) == 1:
-            yield from super()._grouped(given, columns, counted)
-            return
-        names = [f"c{k}" for k in range(len(columns))]
-        expressions = ", ".join(f"{text} AS {name}" for text, name in zip(columns, names, strict=True))
-        types = [
-            field.dataType.simpleString()
-            for field in self.dialect.ask(f"SELECT {expressions} FROM {self.table}").schema
-        ]
+            return super()._grouped(given, columns, weight)
+        schema = self.dialect.ask(f"SELECT {', '.join(aliases('c', columns))} FROM {self.table}").schema
+        types = [field.dataType.simpleString() for field in schema]
         kinds = list(dict.fromkeys(types))
         cells = [
             ", ".join([str(position), *(text if kind == own_type else "NULL" for kind in kinds)])
             for position, (text, own_type) in enumerate(zip(columns, types, strict=True))
         ]
-        groups = [f"g{k}" for k in range(len(given))]
         slots = [f"v{k}" for k in range(len(kinds))]
-        weight = [] if counted == "COUNT(*)" else [f"{counted[4:-1]} AS w"]
-        inner = ", ".join([f"{text} AS {group}" for text, group in zip(given, groups, strict=True)] + weight)
         stacked = f"stack({len(columns)}, {', '.join(cells)}) AS (place, {', '.join(slots)})"
-        by = ", ".join(["place", *groups, *slots])
-        counts = self.dialect.run(
-            f"SELECT {by}, {'SUM(w)' if weight else counted} FROM "
-            f"(SELECT {', '.join(filter(None, [inner, stacked]))} FROM {self.table}) GROUP BY {by}"
+        inner = ", ".join([*aliases("g", given), *aliases("w", [weight] if weight else []), stacked])
+        by = ", ".join(["place", *(f"g{k}" for k in range(len(given))), *slots])
+        rows = self.dialect.run(
+            f"SELECT {by}, {'SUM(w0)' if weight else 'COUNT(*)'} FROM (SELECT {inner} FROM {self.table}) GROUP BY {by}"
         )
-        by_position: dict[int, list[tuple[Any, ...]]] = {position: [] for position in range(len(columns))}
-        for position, *row in counts:
-            value = row[len(given) + kinds.index(types[position])]
-            by_position[position].append((*row[: len(given)], value, row[-1]))
-        yield from by_position.items()
+        return rows_by_column(rows, len(given), [kinds.index(own_type) for own_type in types])
 
 
 def open_session(session: SparkSession, query: str) -> SparkFrame:
