@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from tallybayes.data.source import BATCH, Source, in_batches, reading
 from tallybayes.errors import DataError, short_repr
 
 if TYPE_CHECKING:
-    from typing import IO, BinaryIO
+    from typing import IO
 
     import polars as pl
     import pyarrow as pa
@@ -59,17 +58,17 @@ class Batches(Source):
 
     def keep(self) -> None:
         """Copy the rows of an iterator to a temporary file, from which they are read afterwards."""
+        import pyarrow as pa
+
         if not self._once:
             return
         file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (it is closed with the source)
         weakref.finalize(self, file.close)
-        for part in self.batches():
-            with io.BytesIO() as stream:
-                with pa_stream(stream, part.schema) as writer:
-                    writer.write_table(part)
-                file.write(stream.tell().to_bytes(8, "little"))
-                file.write(stream.getbuffer())
-        self._make = lambda: _kept_parts(file)
+        for part in self.batches():  # streams of their own, since dictionaries may differ
+            with pa.ipc.new_stream(pa.PythonFile(file, "w"), part.schema) as writer:
+                writer.write_table(part)
+        size = file.tell()
+        self._make = lambda: _kept_parts(file, size)
         self._once = False
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -106,25 +105,16 @@ class Batches(Source):
             yield table
 
 
-def pa_stream(stream: BinaryIO, schema: pa.Schema) -> Any:
-    """Return a writer of Arrow streams."""
-    import pyarrow as pa
-
-    return pa.ipc.new_stream(pa.PythonFile(stream), schema)
-
-
-def _kept_parts(file: IO[bytes]) -> Iterator[pa.Table]:
-    """Yield the parts of a temporary file, each an Arrow stream of its own, since dictionaries may differ."""
+def _kept_parts(file: IO[bytes], size: int) -> Iterator[pa.Table]:
+    """Yield the parts of a temporary file, each an Arrow stream."""
     import pyarrow as pa
 
     position = 0
-    while True:
+    while position < size:
         file.seek(position)
-        size = int.from_bytes(file.read(8), "little")
-        if not size:
-            return
-        yield pa.ipc.open_stream(pa.py_buffer(file.read(size))).read_all()
-        position += 8 + size
+        part = pa.ipc.open_stream(pa.PythonFile(file, "r")).read_all()
+        position = file.tell()
+        yield part
 
 
 def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:

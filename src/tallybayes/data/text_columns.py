@@ -230,21 +230,14 @@ def read_texts(column: Column, family: Text, name: Name) -> Texts:
         array = array.cast(array.type.value_type)
     if isinstance(array, pa.ChunkedArray):
         array = _large(array).combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-    kind = array.type
-    if pa.types.is_null(kind):
+    kind = str(array.type)
+    if kind == "null":
         array = array.cast(pa.string())
-    elif str(kind).endswith("_view"):
-        array = array.cast("large_string" if str(kind) == "string_view" else "large_binary")
-    elif not any(is_kind(kind) for is_kind in _kinds()):
+    elif kind in ("string_view", "binary_view"):
+        array = array.cast(f"large_{kind.removesuffix('_view')}")
+    elif kind not in ("string", "large_string", "binary", "large_binary"):
         raise DataError.wrong_type(f"column {name!r}", f"{kind} cells", "text", "Convert it: column.astype(str).")
     return Texts(array, family, name)
-
-
-def _kinds() -> list[Any]:
-    """Return the predicates of the Arrow types of text."""
-    import pyarrow as pa
-
-    return [pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary]
 
 
 def _large(array: pa.ChunkedArray) -> Any:
@@ -259,16 +252,14 @@ def _as_arrow(column: Column, name: Name) -> Any:
     import pyarrow as pa
 
     values = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    types = set(map(type, values))
+    if not types <= {str, NoneType}:  # the most frequent case
+        for row, value in enumerate(values):
+            if not is_missing(value) and not isinstance(value, str | bytes):
+                raise DataError.bad_cell(value, row, name, Text.allowed_values)
+        values = [None if is_missing(value) else value for value in values]
     try:
-        if set(map(type, values)) <= {str, NoneType}:  # the most frequent case
-            return pa.array(values, pa.large_string())
-        array = pa.array(values, from_pandas=True)
-        if any(is_kind(array.type) for is_kind in (*_kinds(), pa.types.is_null)):
-            return array
-    except (ValueError, TypeError, UnicodeError):
-        pass
-    for row, value in enumerate(values):
-        if not is_missing(value) and not isinstance(value, str | bytes):
-            raise DataError.bad_cell(value, row, name, Text.allowed_values)
-    cells = [None if is_missing(v) else v.encode("utf-8", "surrogatepass") if isinstance(v, str) else v for v in values]
-    return pa.array(cells, pa.large_binary())
+        return pa.array(values, pa.large_binary() if bytes in types else pa.large_string())
+    except UnicodeError:
+        cells = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in values]
+        return pa.array(cells, pa.large_binary())

@@ -230,32 +230,29 @@ def _normalized(scores: PortableScorer, engine: RowEngine, score: Array) -> Clas
     (score,) = engine.step("scored", s=score)
     (best,) = engine.step("best", best=score.max())
     prior = scores.log_prior - scores.log_prior.max()
-    difference = where(best < IMPOSSIBLE / 1e5, prior, score - best) * calibration.sharpness
+    difference = where(best < IMPOSSIBLE / 1e5, prior, score - best) / calibration.temperature
     (difference,) = engine.step("differences", d=difference)
     (weight,) = engine.step("weights", e=where(difference < SMALLEST_EXPONENT, 0.0, difference.exp()))
-    if calibration.steps:
-        n_classes = len(calibration.steps)
+    if calibration.log_odds:
+        n_classes = len(scores.classes)
         rest = (weight.expand(-2) * (1.0 - np.eye(n_classes))).sum()
         odds = where(rest.equals(0.0), -SMALLEST_EXPONENT, difference - rest.log())
         (odds,) = engine.step("odds", o=odds)
-        (weight,) = engine.step("calibrated", f=_interpolated(odds, calibration.steps))
+        (weight,) = engine.step("calibrated", f=_interpolated(odds, calibration.log_odds, calibration.values))
     probability = weight / engine.step("sum", total=weight.sum(keep=True))[0]
     if calibration.contamination:
         probability = probability * (1 - calibration.contamination) + calibration.contamination * calibration.base_rates
     (probability,) = engine.step("probabilities", p=probability)
-    return ClassProbabilities(probability, probability if calibration.reorders else difference)
+    return ClassProbabilities(probability, probability if scores.reorders else difference)
 
 
-def _interpolated(odds: Array, steps: tuple[tuple[np.ndarray, np.ndarray], ...]) -> Array:
-    """Return piecewise linear functions of the elements of `odds`, one for each."""
-    widest = max(len(at) for at, _ in steps)
-    at, value = (
-        np.stack([np.pad(part, (0, widest - len(part)), "edge") for part in parts])
-        for parts in zip(*steps, strict=True)
-    )
+def _interpolated(x: Array, corners: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> Array:
+    """Return piecewise linear functions of the elements of an array, one for each, by their vertices."""
+    widest = max(map(len, corners))
+    at, value = (np.stack([np.pad(one, (0, widest - len(one)), "edge") for one in part]) for part in (corners, values))
     width = np.diff(at)
     slope = np.diff(value) / np.where(width > 0, width, 1.0)
-    excess = odds.expand(-1) - at[:, :-1]  # (classes, lines)
-    where = odds.engine.where
+    excess = x.expand(-1) - at[:, :-1]  # (classes, lines)
+    where = x.engine.where
     excess = where(excess > width, width, where(excess < 0.0, 0.0, excess))
     return (excess * slope).sum() + value[:, 0]

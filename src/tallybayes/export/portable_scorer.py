@@ -13,6 +13,7 @@ from tallybayes.data.indicator_columns import is_presence
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.errors import ExportError
+from tallybayes.estimation.calibration.calibration import Calibration
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families._shared.log_prob_forms import (
@@ -194,24 +195,6 @@ class Tree(NamedTuple):
     tables: tuple[np.ndarray, ...]  # log p(level | parent's level, class)
 
 
-class CalibrationTable(NamedTuple):
-    """The calibration of probabilities: (1 − contamination) · softmax(sharpness · score) + contamination · base rates.
-
-    Or isotonic: ``steps`` are the vertices of a piecewise linear function of the log-odds of every class against the
-    others; its values are then normalized.
-    """
-
-    sharpness: float
-    contamination: float
-    base_rates: np.ndarray
-    steps: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
-
-    @property
-    def reorders(self) -> bool:
-        """Whether calibration may change the most probable class."""
-        return bool(self.contamination or self.steps)
-
-
 class PortableScorer(NamedTuple):
     """log p(class, row) up to a constant: the log prior, and the terms of all columns."""
 
@@ -221,10 +204,15 @@ class PortableScorer(NamedTuple):
     terms: list[Terms]
     totals: list[Total]
     rows: list[RowDensity]
-    calibration: CalibrationTable
+    calibration: Calibration
     unseen: str
     pairs: Parents | Tree | None = None
     dates: tuple[Name, ...] = ()  # columns that are read as the parts of their dates
+
+    @property
+    def reorders(self) -> bool:
+        """Whether calibration may change the most probable class."""
+        return bool(self.calibration.contamination or self.calibration.log_odds)
 
     def date_of(self, name: Name) -> Name | None:
         """Return the date column of which a name is a part, or None."""
@@ -273,21 +261,14 @@ def scores_of(model: Classifier) -> PortableScorer:
     return scorer
 
 
-def calibration_of(model: Classifier) -> CalibrationTable:
-    """Return the calibration of a model."""
+def calibration_of(model: Classifier) -> Calibration:
+    """Return the calibration of a model; without one, that which changes nothing."""
     calibration = model._calibration
-    n_classes = len(model.classes_)
     if calibration is None:
         if model._calibration_pending:
             model._warn_uncalibrated()
-        return CalibrationTable(1.0, 0.0, np.zeros(n_classes))
-    base_rates = calibration.base_rates if calibration.contamination else np.zeros(n_classes)
-    return CalibrationTable(
-        1 / calibration.temperature,
-        calibration.contamination,
-        base_rates,
-        tuple(zip(calibration.log_odds, calibration.values, strict=True)),
-    )
+        return Calibration("none", weight=0.0, before=0.0, after=0.0)
+    return calibration
 
 
 def bounded(log_p: np.ndarray, impossible: np.ndarray | None = None) -> np.ndarray:

@@ -37,13 +37,19 @@ class ParentsQuery:
         missing = [f"SELECT r, {j} AS field FROM tally_rows WHERE c{j} < 0" for j in range(d)]
         self._add("absent", "\n  UNION ALL ".join(missing))
         self._sum()
-        joined = ", ".join(f"b.{w}" for w in self.columns)
-        self._add("joined", f"SELECT a.*, {joined}\n  FROM tally_ranked AS a JOIN tally_averaged AS b ON b.r = a.r")
+        self._add(
+            "joined",
+            f"SELECT a.*, {self._by_class('b.{0}')}\n  FROM tally_ranked AS a JOIN tally_averaged AS b ON b.r = a.r",
+        )
         return self.query.array([f"({w} + {balanced(required)})" if required else w for w in self.columns])
 
     def _add(self, name: str, text: str) -> None:
         """Add a step."""
         self.query.steps.append((f"tally_{name}", text))
+
+    def _by_class(self, template: str) -> str:
+        """Return an expression for every class, in which {0} is the name of its column."""
+        return ", ".join(map(template.format, self.columns))
 
     def _rank(self, numbers: dict[Cell, Array]) -> list[str]:
         """Add the steps that encode the levels of every row, −1 where missing, and number rows with equal levels.
@@ -83,7 +89,6 @@ class ParentsQuery:
 
     def _sum(self) -> None:
         """Average over possible parents: the levels of known cells, and all levels of columns with missing cells."""
-        columns = self.columns
         all_levels = "SELECT a.r, a.field, b.level FROM tally_absent AS a JOIN tally_own AS b ON b.field = a.field"
         self._add("parents", f"SELECT r, field, cell FROM tally_known\n  UNION ALL {all_levels}")
         given = ""
@@ -92,11 +97,10 @@ class ParentsQuery:
             given = " + COALESCE(SUM(e.{0}), 0e0)"
             joins += "\n  LEFT JOIN tally_known AS c ON c.r = a.r AND c.field <> a.field"
             joins += "\n  LEFT JOIN tally_pairs AS e ON e.level = a.cell AND e.child = c.cell"
-        sums = ", ".join(f"MAX(b.{{0}}){given} AS s{{0}}".format(w) for w in columns)
+        sums = self._by_class(f"MAX(b.{{0}}){given} AS s{{0}}")
         self._add("terms", f"SELECT a.r, a.cell, {sums}\n  FROM tally_parents AS a{joins}\n  GROUP BY a.r, a.cell")
-        maxima = ", ".join(f"MAX(s{w}) AS m{w}" for w in columns)
-        self._add("tops", f"SELECT r, {maxima}\n  FROM tally_terms GROUP BY r")
-        logs = ", ".join(f"{self._log_sum_exp(f'a.s{w}', f'b.m{w}')} AS {w}" for w in columns)
+        self._add("tops", f"SELECT r, {self._by_class('MAX(s{0}) AS m{0}')}\n  FROM tally_terms GROUP BY r")
+        logs = self._by_class(f"{self._log_sum_exp('a.s{0}', 'b.m{0}')} AS {{0}}")
         joined = "FROM tally_terms AS a JOIN tally_tops AS b ON b.r = a.r\n  GROUP BY a.r"
         self._add("averaged", f"SELECT a.r, {logs}\n  {joined}")
 
@@ -128,23 +132,22 @@ class TreeQuery(ParentsQuery):
 
     def _sum(self) -> None:
         """Add the messages of the columns below to each possible level of a row, from the deepest columns upward."""
-        columns = self.columns
         missing = "SELECT a.r, b.level FROM tally_absent AS a JOIN tally_own AS b ON b.field = a.field"
         known = "SELECT r, cell AS level FROM tally_known\n  UNION ALL SELECT r, -1 FROM tally_rows"
         self._add("possible", f"{known}\n  UNION ALL {missing}")
         below = added = ""
         for depth in range(max(self.depth.values()), -1, -1):
-            sums = ", ".join(f"p.{{0}}{added} AS {{0}}".format(w) for w in columns)
+            sums = self._by_class(f"p.{{0}}{added} AS {{0}}")
             joins = f"""
   FROM tally_possible AS c JOIN tally_pairs AS p ON p.child = c.level AND p.depth = {depth}
   JOIN tally_possible AS u ON u.r = c.r AND u.level = p.level{below}"""
             self._add(f"paths_{depth}", f"SELECT c.r, p.level, p.field, {sums}{joins}")
-            maxima = ", ".join(f"MAX({w}) OVER (PARTITION BY r, level, field) AS m{w}" for w in columns)
+            maxima = self._by_class("MAX({0}) OVER (PARTITION BY r, level, field) AS m{0}")
             self._add(f"tops_{depth}", f"SELECT *, {maxima}\n  FROM tally_paths_{depth}")
-            logs = ", ".join(f"{self._log_sum_exp(w, f'm{w}')} AS {w}" for w in columns)
+            logs = self._by_class(f"{self._log_sum_exp('{0}', 'm{0}')} AS {{0}}")
             grouped = f"FROM tally_tops_{depth} GROUP BY r, level, field"
             self._add(f"messages_{depth}", f"SELECT r, level, {logs}\n  {grouped}")
-            total = ", ".join(f"SUM({w}) AS {w}" for w in columns)
+            total = self._by_class("SUM({0}) AS {0}")
             summed = f"SELECT r, level, {total}\n  FROM tally_messages_{depth} GROUP BY r, level"
             self._add(f"below_{depth}" if depth else "averaged", summed)
             below = f"\n  LEFT JOIN tally_below_{depth} AS b ON b.r = c.r AND b.level = c.level"

@@ -36,7 +36,7 @@ class SqlQuery(SqlArrays, RowEngine):
         self._read(source, keep)
         probability, ranked = class_probabilities(scores, self, _PATTERNS)
         largest = "0e0"
-        if scores.calibration.reorders:
+        if scores.reorders:
             largest = self.step("largest", top=ranked.max())[0].value[0]
         labels = [dialect.value(label) for label in scores.classes]
         if isinstance(scores.classes[0], float):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallybayes.errors import DataError
@@ -25,13 +26,17 @@ class Entry(NamedTuple):
     rank: int | None  # in the search path, lowest first; None if the name needs a schema
     internal: bool
 
-    def matches(self, parts: list[str]) -> bool:
-        """Return whether `parts` are the last parts of its qualified name; the schema main may be omitted."""
+    @property
+    def path(self) -> list[str]:
+        """The parts of the qualified name."""
+        return [part for part in self[:3] if part is not None]
+
+    def matches(self, parts: list[str], convert: Callable[[str], str]) -> bool:
+        """Return whether `parts` are the last parts of its converted name; the schema main may be omitted."""
+        path = list(map(convert, self.path))
         if len(parts) == 1:
-            return self.rank is not None and parts[0] == self.name
-        path = [self.database, self.schema, self.name]
-        in_main = self.schema == "main" and parts == [self.database, self.name]
-        return path[-len(parts) :] == parts or in_main
+            return self.rank is not None and parts == path[-1:]
+        return parts in (path[-len(parts) :], path[:1] + path[2:] if self.schema == "main" else None)
 
 
 def parts_of(name: str) -> list[tuple[str, bool]] | None:
@@ -70,24 +75,14 @@ def find_table(dialect: Dialect, name: str) -> str:
     last = dict.fromkeys([name, *(part for part, _ in parts[-1:])])
     wanted = ", ".join(f"LOWER({dialect.text(part)})" for part in last)
     entries = sorted(dialect.tables(f"WHERE LOWER(name) IN ({wanted})"), key=_order)
+    plain = [part for part, _ in parts]
     folded = [part if quoted and not dialect.quoted_folds else fold(part) for part, quoted in parts]
-    for reading in ([name], [part for part, _ in parts]):
+    of_catalog = fold if dialect.quoted_folds else str  # PostgreSQL folds the typed name, not the name in the catalog
+    for reading, convert in (([name], str), (plain, str), (folded, of_catalog)):
         for entry in entries:
-            if entry.matches(reading):
-                return _quoted(dialect, entry)
-    for entry in entries:
-        compared = entry
-        if dialect.quoted_folds:  # PostgreSQL folds the typed name, not the name in the catalog
-            database = None if entry.database is None else fold(entry.database)
-            compared = Entry(database, fold(entry.schema), fold(entry.name), entry.rank, entry.internal)
-        if compared.matches(folded):
-            return _quoted(dialect, entry)
+            if entry.matches(reading, convert):
+                return ".".join(dialect.quote(part) for part in entry.path)
     raise DataError(f"there is no table {name!r} in the database (found: {_listed(dialect, name)}).")
-
-
-def _quoted(dialect: Dialect, entry: Entry) -> str:
-    """Return the qualified name of a table, quoted."""
-    return ".".join(dialect.quote(part) for part in entry[:3] if part is not None)
 
 
 def _listed(dialect: Dialect, name: str) -> str:
@@ -113,8 +108,4 @@ def _typed(entry: Entry, *, alone: bool) -> str:
     """Return a name that finds the table: without its schema if no other table of that name has precedence."""
     if entry.rank is not None and alone:
         return entry.name
-    return ".".join(
-        part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"'
-        for part in (entry.database, entry.schema, entry.name)
-        if part is not None
-    )
+    return ".".join(part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"' for part in entry.path)
