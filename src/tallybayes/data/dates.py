@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.data.encoding import is_missing
-from tallybayes.data.missing_indicators import sources_of
+from tallybayes.data.missing_indicators import columns_named, sources_of
 from tallybayes.data.source import reading
 from tallybayes.errors import DataError
 from tallybayes.tally.factor import Name
@@ -26,17 +27,10 @@ _COARSE = {"Y": 1, "M": 2, "W": 3, "D": 3}  # number of parts of NumPy dates by 
 _EXPECTED = "a date such as 2026-05-31 or 2026-05-31T08:00"
 
 
-def part_name(name: object, part: str) -> str:
-    """Return the name of the column with one part of the dates of another column."""
-    return f"{name}.{part}"
-
-
 def dates_of(name: object) -> list[Name]:
     """Return the date columns of which a name may denote a part."""
     source, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
-    if part not in PARTS or not source:
-        return []
-    return [source, int(source)] if source.isdecimal() else [source]
+    return columns_named(source) if part in PARTS and source else []
 
 
 def origins(name: Any) -> list[Name]:
@@ -89,13 +83,12 @@ def type_of_times(column: pa.ChunkedArray) -> pa.DataType:
     if pa.types.is_timestamp(column.type):
         return pa.timestamp("us")
     if pa.types.is_string(column.type) and column.null_count < len(column):
-        for unit in ("us", "ns"):
-            for zone in (None, "UTC"):
-                try:
-                    column.cast(pa.timestamp(unit, zone))
-                except pa.ArrowInvalid:
-                    continue
-                return pa.timestamp(unit)
+        for unit, zone in product(("us", "ns"), (None, "UTC")):
+            try:
+                column.cast(pa.timestamp(unit, zone))
+            except pa.ArrowInvalid:
+                continue
+            return pa.timestamp(unit)
     return column.type
 
 
@@ -117,10 +110,8 @@ def part_of(column: Column, name: Name) -> Any:
 
     source, _, part = str(name).rpartition(".")
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
-        unit = np.datetime_data(column.dtype)[0]
         has_part = part in parts_of_type(str(column.dtype))
-        fine = "D" if unit in _COARSE else {"h": "s", "m": "s", "s": "s", "ms": "ms", "us": "us"}.get(unit, "ns")
-        dates = pa.array(column.astype(f"datetime64[{fine}]"))
+        dates = pa.array(column.astype("datetime64[s]"))
     else:
         dates, has_part = _as_dates(column, source, part)
     levels = _LEVELS.get(part, (0,))
@@ -155,26 +146,24 @@ def _as_datetime(cell: object, row: int, name: Name, *, whole_days: bool) -> dat
     """Return a date in local time; None if it is missing, or is a day without time and those are excluded."""
     if is_missing(cell) or cell == "":
         return None
-    if isinstance(cell, np.datetime64):
-        cell = cell.astype("datetime64[us]").item()
-    is_day = not isinstance(cell, datetime)
+    value = cell.astype("datetime64[us]").item() if isinstance(cell, np.datetime64) else cell
     if isinstance(cell, str):
+        text = cell.strip()
         try:
-            is_day = len(cell.strip()) <= len("2026-05-31")
-            cell = datetime.fromisoformat(cell.strip())
+            value = datetime.fromisoformat(text) if len(text) > len("2026-05-31") else date.fromisoformat(text)
         except ValueError:
-            raise DataError.bad_cell(cell, row, name, _EXPECTED) from None
-    if not isinstance(cell, date):
+            value = None
+    if not isinstance(value, date):
         raise DataError.bad_cell(cell, row, name, _EXPECTED)
-    if is_day and not whole_days:
-        return None
-    return datetime(cell.year, cell.month, cell.day, getattr(cell, "hour", 0))
+    if isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, value.hour)
+    return datetime(value.year, value.month, value.day) if whole_days else None
 
 
 def _all_parts(table: Table, keep: Collection[Name]) -> dict[Name, list[Name]]:
     """Return the names of all parts of every date column except those in `keep`."""
     dates = [name for name in table.columns if name not in keep and table.kind(name) == "date"]
-    return {name: [part_name(name, part) for part in parts_of_type(table.type_name(name))] for name in dates}
+    return {name: [f"{name}.{part}" for part in parts_of_type(table.type_name(name))] for name in dates}
 
 
 def _requested_parts(table: Table, wanted: Iterable[Name]) -> dict[Name, list[Name]]:

@@ -24,10 +24,12 @@ def indicator_name(name: object) -> str:
 
 def sources_of(name: object) -> list[Name]:
     """Return the columns of which a name may be the indicator."""
-    if not isinstance(name, str) or not name.endswith(_THERE):
-        return []
-    source = name.removesuffix(_THERE)
-    return [source, int(source)] if source.isdecimal() else [source]
+    return columns_named(name.removesuffix(_THERE)) if isinstance(name, str) and name.endswith(_THERE) else []
+
+
+def columns_named(text: str) -> list[Name]:
+    """Return the columns that a name may denote in the name of a derived column, where numbers are text."""
+    return [text, int(text)] if text.isdecimal() else [text]
 
 
 def check_absence(table: Table, name: Name) -> None:

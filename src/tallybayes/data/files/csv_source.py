@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.files.arrow import known_types, united
 from tallybayes.data.files.csv_chunks import TextChunk, check_utf8, row_chunks, utf8_of
+from tallybayes.data.named_matrix import check_unique_names
 from tallybayes.data.source import Files, in_order, with_location
 from tallybayes.errors import DataError, short_repr
 from tallybayes.warnings import DataSourceWarning, warn
@@ -95,6 +96,7 @@ class CsvFiles(Files):
         chunk = next(self._chunks(path), None)
         if chunk is None:
             raise DataError(f"{path} is empty; expected a header line, or names=[...] and rows.")
+        check_utf8(path, chunk, self.encoding)
         # Every column of every block is one task. Its overhead exceeds the cost of its cells if rows are long.
         threads = chunk.data.find(b"\n") < _BLOCK // 1024
         try:
@@ -104,23 +106,13 @@ class CsvFiles(Files):
                 table, n_bad = self._parsed(path, chunk, self.types)
             except pa.ArrowInvalid as error:
                 raise self._parse_error(path, chunk, error) from None
-        try:
-            schema = table.schema
-            names = table.schema.names
-        except UnicodeDecodeError:
-            check_utf8(path, chunk, self.encoding)
-            raise
-        if any(pa.types.is_binary(field.type) for field in schema):
-            check_utf8(path, chunk, self.encoding)
-        schema = known_types(schema)
-        unique_names = set(names)
-        if len(unique_names) < len(names):
-            repeated = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"{path} has two columns {repeated!r}; expected unique names.")
-        unknown = [name for name in self.types if name not in unique_names]
+        names = table.schema.names
+        check_unique_names(names, path)
+        unknown = [name for name in self.types if name not in names]
         if unknown:
             raise DataError.unknown_column(unknown, names)
         self._names[path] = names
+        schema = known_types(table.schema)
         if path == self.paths[0]:
             self._head = table.cast(schema), n_bad
         return schema

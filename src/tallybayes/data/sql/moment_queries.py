@@ -64,9 +64,9 @@ def _tally(
     levels = [[_plain(value) for value in groups[k]] for k in rows]
     domains = {}
     for axis, key in enumerate(keys):
-        own_levels = dict.fromkeys(group[axis] for group in levels)
-        options = {"is_sorted": key in schema.sorted_domains, "has_missing_level": has_missing_level[axis]}
-        domains[key] = Domain(own_levels, key, **options)
+        levels_here = dict.fromkeys(group[axis] for group in levels)
+        is_sorted = key in schema.sorted_domains
+        domains[key] = Domain(levels_here, key, is_sorted=is_sorted, has_missing_level=has_missing_level[axis])
     sizes = tuple(len(domains[key].levels) for key in keys)
     tallies = []
     for point in np.unique(points[rows], axis=0) if rows else np.zeros((1, len(factor.columns))):

@@ -14,6 +14,7 @@ import numpy as np
 
 from tallybayes.data.dates import dates_of, origins
 from tallybayes.data.missing_indicators import sources_of
+from tallybayes.data.named_matrix import check_unique_names
 from tallybayes.data.sampling import SAMPLE, hashed
 from tallybayes.data.source import BATCH, Source
 from tallybayes.data.sql.dialects import Dialect
@@ -67,14 +68,8 @@ class Query(Source):
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns."""
-        return self._checked(list(self._declared.names))
-
-    def _checked(self, names: list[str]) -> list[str]:
-        """Return the names of columns; raise DataError if one occurs twice."""
-        repeated = next((name for name in names if names.count(name) > 1), None)
-        if repeated is not None:
-            raise DataError(f"{self.name} has two columns {repeated!r}; expected unique names.")
-        return names
+        check_unique_names(self._declared.names, self.name)
+        return list(self._declared.names)
 
     @cached_property
     def _declared(self) -> pa.Schema:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tallybayes.data.named_matrix import check_unique_names
 from tallybayes.data.sampling import SAMPLE
 from tallybayes.data.source import Source, in_batches
 from tallybayes.data.sql.dialects import Dialect, first_line
@@ -96,7 +97,9 @@ class SparkFrame(Query):
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns."""
-        return self._checked(self.dialect.columns(self.table))
+        names = self.dialect.columns(self.table)
+        check_unique_names(names, self.name)
+        return names
 
     @cached_property
     def schema(self) -> pa.Schema:
