@@ -40,12 +40,10 @@ def expand_frequency_table(counts: Mapping[Any, Any], family: Family) -> tuple[A
         return values, weights, groups, list(dict.fromkeys(empty))
     amounts = {value: _amount(value, number) for value, number in counts.items()}
     if family.columnwise or all(isinstance(value, tuple) for value in amounts):
-        values = list(amounts)
-        return values, list(amounts.values()), None, [value for value, number in amounts.items() if not number]
+        return list(amounts), list(amounts.values()), None, [value for value, number in amounts.items() if not number]
     if not family.nonnegative_cells:
-        raise DataError.wrong_type(
-            "counts", short_repr(counts), f"rows, as tuples, because {family!r} describes whole rows"
-        )
+        expected = f"rows, as tuples, because {family!r} describes whole rows"
+        raise DataError.wrong_type("counts", short_repr(counts), expected)
     return [amounts], None, None, []  # one text, with the count of each word
 
 

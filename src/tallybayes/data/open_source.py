@@ -46,7 +46,7 @@ def open_source(data: object) -> Source | None:
     """Return the source that some data are or refer to; None for data in memory. No library is imported."""
     if isinstance(data, Source):
         return data
-    if isinstance(data, str | os.PathLike) or is_stream(data):
+    if _is_file(data):
         return _open_files([data], {})
     return _open_library_object(data) or _open_batches(data)
 
@@ -169,9 +169,8 @@ def table(
     arrow_types = dict(types or {})
     arrow_types |= {name: pa.type_for_alias(kind) for name, kind in arrow_types.items() if isinstance(kind, str)}
     text = {"names": names, "delimiter": delimiter, "encoding": encoding, "on_bad": on_bad}
-    paths: Any = [data] if isinstance(data, str | os.PathLike) or is_stream(data) else data
-    is_list = isinstance(paths, list | tuple) and paths
-    in_files = is_list and all(isinstance(path, str | os.PathLike) or is_stream(path) for path in paths)
+    paths: Any = [data] if _is_file(data) else data
+    in_files = isinstance(paths, list | tuple) and paths and all(map(_is_file, paths))
     if in_files:
         source: Source | None = _open_files(paths, {**text, "null_values": null_values}, format, arrow_types)
     elif query is not None:
@@ -183,17 +182,25 @@ def table(
     if source is None:
         found = short_repr(data)
         raise DataError.wrong_type("the table", found, "a path, batches or a query", "Data in memory need no tb.table.")
-    text = {name: None if value == _PLAIN.get(name) else value for name, value in text.items()}
     is_csv = isinstance(source, CsvFiles)
-    _check_no_options({} if is_csv else text, f"of CSV files, not of {source.name}")
+    if not is_csv:
+        text = {name: None if value == _PLAIN.get(name) else value for name, value in text.items()}
+        _check_no_options(text, f"of CSV files, not of {source.name}")
     _check_no_options({"query": query} if in_files else {"format": format}, "of databases" if in_files else "of files")
     if source.counts:
         options = {"where": where, "types": types, "null_values": null_values}
         _check_no_options(options, "of files and batches, not of databases", "Use WHERE, CAST or NULLIF in the query.")
         return source if columns is None else source.select(columns)
-    if columns is None and where is None and (is_csv or (not arrow_types and null_values is None)):
+    if is_csv:  # which reads types and missing values itself
+        arrow_types, null_values = {}, None
+    if columns is None and where is None and not arrow_types and null_values is None:
         return source
-    return View(source, columns, where, {} if is_csv else arrow_types, None if is_csv else null_values)
+    return View(source, columns, where, arrow_types, null_values)
+
+
+def _is_file(path: object) -> bool:
+    """Return whether this is a path or an open file."""
+    return isinstance(path, str | os.PathLike) or is_stream(path)
 
 
 _PLAIN = {"encoding": "utf8", "on_bad": "error"}
@@ -259,23 +266,21 @@ def _of_kind(kinds: set[str], paths: list[str], text: dict[str, Any], types: Map
 def _matching(pattern: str, format: str | None = None) -> list[str]:
     """Return the files that match a path or pattern; of a folder, all files in it."""
     path = os.path.expanduser(pattern)
-    if os.path.isdir(path):
-        files = [os.path.join(path, name) for name in sorted(os.listdir(path)) if not name.startswith((".", "_"))]
-        files = [name for name in files if os.path.isfile(name)]
+    folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    if folder == path:
+        files = [os.path.join(path, name) for name in names if name[0] not in "._"]
+        files = list(filter(os.path.isfile, files))
         if not any(format or _ending(name) in _KINDS for name in files):
-            others = ", ".join(sorted(os.listdir(path))[:5])
-            problem = f"has no file of a known format (found: {others})" if others else "is empty"
+            problem = f"has no file of a known format (found: {', '.join(names[:5])})" if names else "is empty"
             raise DataError(
                 f"folder {pattern!r} {problem}.\n    Expected files that end in one of {', '.join(sorted(_KINDS))}."
             )
-    elif os.path.exists(path):
-        files = [path]
-    else:
-        files = sorted(glob.glob(path, recursive=True))
+        return files
+    files = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
     if not files:
-        folder = os.path.dirname(path) or "."
-        neighbors = sorted(name for name in os.listdir(folder) if name[0] != ".")[:5] if os.path.isdir(folder) else []
-        hint = f"\n    {folder} holds {', '.join(neighbors)}." if neighbors else ""
+        visible = [name for name in names if name[0] != "."]
+        hint = f"\n    {folder} holds {', '.join(visible[:5])}." if visible else ""
         if path.isalnum():
             hint += f"\n    Pass categories as a list: list({pattern!r})."
         elif " " in path and not os.path.dirname(path):
