@@ -20,6 +20,7 @@ from tallybayes.export.portable_scorer import (
     PortableScorer,
     RowDensity,
     Terms,
+    Total,
     Tree,
 )
 from tallybayes.families._shared.sql_aggregates import Expression, SqlColumn
@@ -97,25 +98,25 @@ class _RowScore:
 
     def total(self) -> Array:
         """Return the score: (classes,)."""
-        scores = self.scores
         self._read_numbers()
-        lookups = [lookup for lookup in scores.lookups if lookup.levels]
+        parts = self.scores.parts
+        lookups = [part for part in parts if isinstance(part, Lookup) and part.levels]
         for start in range(0, len(lookups), JOINED):
             self._look_up(lookups[start : start + JOINED], str(start // JOINED))
-        for number, rows in enumerate(scores.rows):
-            if rows.cells:
-                self._add_density(rows, str(number))
-        for terms in scores.terms:
-            self._add_terms(terms)
-        for number, total in enumerate(scores.totals):
-            (n,) = self.engine.step(f"sum_{number}", n=self._columns(total.cells).sum(keep=True))
-            self.terms.append(0.0 - log_rising(n, total.start))
-        if scores.pairs is not None:
-            numbers = {cell: self._columns((cell,)) for cell in scores.pairs.cells if cell.reading is not None}
-            self.terms.append(self.engine.pair_scores(scores.pairs, numbers))
+        for number, part in enumerate(parts):
+            if isinstance(part, RowDensity) and part.cells:
+                self._add_density(part, str(number))
+            elif isinstance(part, Terms):
+                self._add_terms(part)
+            elif isinstance(part, Total):
+                (n,) = self.engine.step(f"sum_{number}", **{f"n{number}_": self._columns(part.cells).sum(keep=True)})
+                self.terms.append(0.0 - log_rising(n, part.start))
+            elif isinstance(part, Parents | Tree):
+                numbers = {cell: self._columns((cell,)) for cell in part.cells if cell.reading is not None}
+                self.terms.append(self.engine.pair_scores(part, numbers))
         if self.penalties:
             self.terms += self.engine.step("requirements", required=self.engine.total(self.penalties))
-        return self.engine.total(self.terms) + scores.log_prior
+        return self.engine.total(self.terms) + self.scores.log_prior
 
     # ---- Cells -----------------------------------------------------------------------------------------------------
 
@@ -165,7 +166,6 @@ class _RowScore:
         parts = []
         penalties = []
         indicators = {}
-        has_indicator = {terms.cells[0] for terms in self.scores.terms if terms.is_indicator}
         for lookup in lookups:
             cell = lookup.cell
             log_p, is_missing = self.engine.look_up(lookup, None if cell.reading is None else self._columns((cell,)))
@@ -174,7 +174,7 @@ class _RowScore:
             parts.append(part if lookup.unseen is None else where(is_unseen, lookup.unseen, part))
             if self.scores.unseen == "error":
                 penalties.append(where(is_unseen, MISSING, 0.0))
-            if cell.reading is None and cell in has_indicator:
+            if cell.reading is None and cell in self.scores.with_indicator:
                 present = where(is_unseen, MISSING, 1.0) if self.scores.unseen == "missing" else 1.0
                 indicators[cell] = where(is_missing, 0.0, present)
         computed = {f"g{stage}_": self.engine.total(parts)}

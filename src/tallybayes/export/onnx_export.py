@@ -139,7 +139,7 @@ class _Model(OnnxGraph, RowEngine):
             keys = [*lookup.levels, missing_value]
             return self._encoded(self.input(lookup.cell.column), keys, [*range(n_levels), n_levels + 1], n_levels)
         # Otherwise unseen levels and missing cells must add the same.
-        if lookup.unseen is not None or any(t.is_indicator and lookup.cell in t.cells for t in self.scores.terms):
+        if lookup.unseen is not None or lookup.cell in self.scores.with_indicator:
             raise ExportError(
                 f"column {lookup.cell.column!r} has the level {missing_value!r}, which represents a missing cell in "
                 "ONNX; expected other levels.\n    Rename the level, for example to 'empty', and fit the model again."

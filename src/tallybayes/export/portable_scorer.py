@@ -71,6 +71,11 @@ class Lookup(NamedTuple):
     table: np.ndarray
     unseen: np.ndarray | None
 
+    @property
+    def cells(self) -> tuple[Cell]:
+        """The cell."""
+        return (self.cell,)
+
 
 class Terms(NamedTuple):
     """The form of some columns or missing-value indicators, with arrays of shape (columns, classes)."""
@@ -200,13 +205,9 @@ class PortableScorer(NamedTuple):
 
     classes: list[Any]
     log_prior: np.ndarray
-    lookups: list[Lookup]
-    terms: list[Terms]
-    totals: list[Total]
-    rows: list[RowDensity]
+    parts: list[Lookup | Terms | Total | RowDensity | Parents | Tree]
     calibration: Calibration
     unseen: str
-    pairs: Parents | Tree | None = None
     dates: tuple[Name, ...] = ()  # columns that are read as the parts of their dates
 
     @property
@@ -221,29 +222,38 @@ class PortableScorer(NamedTuple):
     @property
     def cells(self) -> list[Cell]:
         """All cells that are read, without duplicates."""
-        groups: list[tuple[Cell, ...]] = [(lookup.cell,) for lookup in self.lookups]
-        for parts in (self.terms, self.totals, self.rows, [] if self.pairs is None else [self.pairs]):
-            groups += [part.cells for part in parts]
-        return list(dict.fromkeys(chain.from_iterable(groups)))
+        return list(dict.fromkeys(chain.from_iterable(part.cells for part in self.parts)))
 
     @property
     def levels(self) -> dict[Cell, tuple[Any, ...]]:
         """The levels of the cells that are looked up, or counted in pairs."""
-        levels = {lookup.cell: lookup.levels for lookup in self.lookups}
-        return levels if self.pairs is None else levels | dict(zip(self.pairs.cells, self.pairs.levels, strict=True))
+        levels: dict[Cell, tuple[Any, ...]] = {}
+        for part in self.parts:
+            if isinstance(part, Lookup):
+                levels[part.cell] = part.levels
+            elif isinstance(part, Parents | Tree):
+                levels |= zip(part.cells, part.levels, strict=True)
+        return levels
+
+    @property
+    def with_indicator(self) -> set[Cell]:
+        """The cells whose missing-value indicators are read."""
+        return {part.cells[0] for part in self.parts if isinstance(part, Terms) and part.is_indicator}
 
 
 def scores_of(model: Classifier) -> PortableScorer:
     """Return the portable scores of a fitted classifier; raise ExportError if a term cannot be written."""
     plan: RowScorer | PairScorer = model._row_scorer
-    pairs = _pairs(model._columns.families, plan) if isinstance(plan, PairScorer) else None
-    prior = bounded(plan.log_prior)
-    calibration = calibration_of(model)
-    dates = model.input_format_.dates
     scorer = PortableScorer(
-        model.classes_.tolist(), prior, [], [], [], [], calibration, model.unseen, pairs=pairs, dates=dates
+        model.classes_.tolist(),
+        bounded(plan.log_prior),
+        [],
+        calibration_of(model),
+        model.unseen,
+        model.input_format_.dates,
     )
     if isinstance(plan, PairScorer):
+        scorer.parts.append(_pairs(model._columns.families, plan))
         return scorer
     columns = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
@@ -257,7 +267,7 @@ def scores_of(model: Classifier) -> PortableScorer:
             for position, name in enumerate(part.factor.columns):
                 source = next(name for name in sources_of(name) if name in cells)
                 terms = Terms((cells[source],), _columns(form, [position], impossible), is_indicator=True)
-                scorer.terms.append(terms)
+                scorer.parts.append(terms)
     return scorer
 
 
@@ -307,13 +317,13 @@ def _add(scores: PortableScorer, part: FactorScorer, domains: list[Domain], impo
     if isinstance(form, LogTableForm):
         for position, table in enumerate(form.segments.split(form.log_p)):
             log_p = bounded(table.T, impossible)
-            scores.lookups.append(_lookup(cells[position], log_p, domains, position, scores.unseen))
+            scores.parts.append(_lookup(cells[position], log_p, domains, position, scores.unseen))
     elif isinstance(form, MultivariateNormalForm | MultivariateTForm):
-        scores.rows.append(RowDensity(varied, form, np.array(positions, dtype=int), ~impossible))
+        scores.parts.append(RowDensity(varied, form, np.array(positions, dtype=int), ~impossible))
     elif varied:
-        scores.terms.append(Terms(varied, _columns(form, positions, impossible)))
+        scores.parts.append(Terms(varied, _columns(form, positions, impossible)))
         if isinstance(form, PolyaUrnForm) and form.total is not None:
-            scores.totals.append(Total(tuple(cells), np.where(impossible, 1.0, form.total[:, 0])))
+            scores.parts.append(Total(tuple(cells), np.where(impossible, 1.0, form.total[:, 0])))
     return dict(zip(names, cells, strict=True))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,6 +28,15 @@ MISSING = np.nan  # NULL in SQL, NaN in ONNX
 _POWER = 1e4  # power from which the rounding error of log(1 + u) is visible
 
 
+def _operator(name: str, *, reflected: bool = False) -> Callable[..., Array]:
+    """Return the method of an operator; with `reflected`, the array is its second operand."""
+
+    def method(array: Array, *others: Operand) -> Array:
+        return array.engine.apply(name, *others, array) if reflected else array.engine.apply(name, array, *others)
+
+    return method
+
+
 class Array:
     """An array of values for every row; operators and methods return further arrays.
 
@@ -41,53 +50,22 @@ class Array:
         self.engine = engine
         self.value = value  # as the engine represents it
 
-    def __add__(self, other: Operand) -> Array:
-        return self.engine.apply("Add", self, other)
-
-    def __radd__(self, other: Operand) -> Array:
-        return self.engine.apply("Add", other, self)
-
-    def __sub__(self, other: Operand) -> Array:
-        return self.engine.apply("Sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Array:
-        return self.engine.apply("Sub", other, self)
-
-    def __mul__(self, other: Operand) -> Array:
-        return self.engine.apply("Mul", self, other)
-
-    def __rmul__(self, other: Operand) -> Array:
-        return self.engine.apply("Mul", other, self)
-
-    def __truediv__(self, other: Operand) -> Array:
-        return self.engine.apply("Div", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Array:
-        return self.engine.apply("Div", other, self)
-
-    def __rmatmul__(self, other: Operand) -> Array:
-        return self.engine.apply("MatMul", other, self)
-
-    def __matmul__(self, other: Operand) -> Array:
-        return self.engine.apply("MatMul", self, other)
-
-    def __lt__(self, other: Operand) -> Array:
-        return self.engine.apply("Less", self, other)
-
-    def __gt__(self, other: Operand) -> Array:
-        return self.engine.apply("Greater", self, other)
-
-    def __ge__(self, other: Operand) -> Array:
-        return self.engine.apply("GreaterOrEqual", self, other)
-
-    def __and__(self, other: Array) -> Array:
-        return self.engine.apply("And", self, other)
-
-    def __or__(self, other: Array) -> Array:
-        return self.engine.apply("Or", self, other)
-
-    def __invert__(self) -> Array:
-        return self.engine.apply("Not", self)
+    __add__ = _operator("Add")
+    __radd__ = _operator("Add", reflected=True)
+    __sub__ = _operator("Sub")
+    __rsub__ = _operator("Sub", reflected=True)
+    __mul__ = _operator("Mul")
+    __rmul__ = _operator("Mul", reflected=True)
+    __truediv__ = _operator("Div")
+    __rtruediv__ = _operator("Div", reflected=True)
+    __matmul__ = _operator("MatMul")
+    __rmatmul__ = _operator("MatMul", reflected=True)
+    __lt__ = _operator("Less")
+    __gt__ = _operator("Greater")
+    __ge__ = _operator("GreaterOrEqual")
+    __and__ = _operator("And")
+    __or__ = _operator("Or")
+    __invert__ = _operator("Not")
 
     def equals(self, other: Operand) -> Array:
         """Return where the elements are equal to others."""
