@@ -243,14 +243,12 @@ class View(Source):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        names = table.column_names
         columns = []
-        for position, name in enumerate(names):
-            column = table.column(position)
+        for name, column in zip(table.column_names, table.columns, strict=True):
             kind = self.types.get(name)
             if pa.types.is_dictionary(column.type) and (self.null_values or kind is not None):
                 column = column.cast(column.type.value_type)
-            if self.null_values and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            if self.null_values and str(column.type) in ("string", "large_string"):
                 is_null = pc.is_in(column, pa.array(self.null_values, column.type))
                 column = pc.if_else(is_null, pa.scalar(None, column.type), column)
             if kind is not None and column.type != kind:
@@ -259,4 +257,4 @@ class View(Source):
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                     raise DataError(f"column {name!r} of {self.name} cannot be {kind}: {error}.") from None
             columns.append(column)
-        return pa.table(columns, names=names).replace_schema_metadata(table.schema.metadata)
+        return pa.table(columns, names=table.column_names).replace_schema_metadata(table.schema.metadata)

@@ -135,17 +135,15 @@ class SqlQuery(SqlArrays, RowEngine):
     def rows_at(self, codes: Sequence[int], tables: Sequence[np.ndarray], key: Array) -> list[Array]:
         """Join a table of the elements that differ between its rows."""
         number = len(self.tables)
-        differ = [np.flatnonzero(np.ptp(table.reshape(len(codes), -1), axis=0)) for table in tables]
-        names = [f"e{k}_{element}" for k, elements in enumerate(differ) for element in elements]
-        rows = np.hstack([table.reshape(len(codes), -1)[:, own] for table, own in zip(tables, differ, strict=True)])
-        self.add_table(f"tally_rows_{number}", names, zip(map(str, codes), rows.tolist(), strict=True))
+        rows = np.concatenate([table.reshape(len(codes), -1) for table in tables], axis=1)
+        differ = np.flatnonzero(np.ptp(rows, axis=0))
+        names = [f"e{column}" for column in differ]
+        self.add_table(f"tally_rows_{number}", names, zip(map(str, codes), rows[:, differ].tolist(), strict=True))
         self.join_table(f"tally_rows_{number}", f"b{number}", str(key.value))
-        arrays = []
-        for k, (table, elements) in enumerate(zip(tables, differ, strict=True)):
-            values = table[0].astype(object)
-            values.flat[elements] = [f"b{number}.e{k}_{element}" for element in elements]
-            arrays.append(Array(self, values))
-        return arrays
+        values = rows[0].astype(object)
+        values[differ] = [f"b{number}.{name}" for name in names]
+        parts = np.split(values, np.cumsum([table[0].size for table in tables])[:-1])
+        return [Array(self, part.reshape(table.shape[1:])) for part, table in zip(parts, tables, strict=True)]
 
     def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
         """Return the log probabilities by class of a model of pairs of columns."""

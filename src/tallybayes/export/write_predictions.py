@@ -18,7 +18,7 @@ from tallybayes.errors import DataError
 from tallybayes.export.output_names import free_names
 from tallybayes.export.row_writers import Output, database_of, writing_rows
 from tallybayes.export.spark_predictions import in_spark
-from tallybayes.export.write_rows import arrow_column, original_column, plain_column, plain_type
+from tallybayes.export.write_rows import column_to_write, plain_column, plain_type, source_to_write
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.batching import names_to_read
 from tallybayes.models.network.bayesian_network import BayesianNetwork
@@ -167,13 +167,13 @@ class PredictionTable:
             fitted = getattr(getattr(model, "input_format_", None), "feature_names", None)
             if fitted is not None:  # kept columns are not columns of the model
                 self.data = Table({name: rows.column(name) for name in fitted})
-            self.kept = [plain_column(arrow_column(original_column(data, name, rows))) for name in keep]
+            self.kept = [column_to_write(data, name, rows) for name in keep]
             fields = [pa.field(str(name), column.type) for name, column in zip(keep, self.kept, strict=True)]
         else:
             self.source.check_columns(keep)
             self.names = names_to_read(model, self.source) or list(self.source.schema.names)
-            self.source, self.kept_names, schema = self.source.keeping(keep, to)
-            fields = [field.with_type(plain_type(field.type)) for field in schema]
+            self.source, self.kept_names, schema = source_to_write(self.source, keep, to)
+            fields = list(schema)
             self.wanted = list(dict.fromkeys([*self.names, *self.kept_names]))
         labels: Any = getattr(model, "classes_", None) if node is None else model.levels_.get(node)
         types = [pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type)]

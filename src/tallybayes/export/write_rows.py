@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ from tallybayes.typing import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tallybayes.data.source import Source
+    from tallybayes.data.sql.dialects import Dialect
     from tallybayes.tally.factor import Name
     from tallybayes.typing import Column
 
@@ -55,13 +57,11 @@ def write_rows(data: Rows, to: Output, *, format: str | None = None) -> int:
     source = open_source(data)
     if source is None:
         table = open_table(data)
-        columns = {str(name): arrow_column(original_column(data, name, table)) for name in table.columns}
-        rows = pa.table({name: plain_column(cells) for name, cells in columns.items()})
+        rows = pa.table({str(name): column_to_write(data, name, table) for name in table.columns})
         with writing_rows(to, rows.schema, format) as write:
             write(rows)
         return len(rows)
-    source, names, schema = source.keeping(source.schema.names, database_of(to))
-    schema = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
+    source, names, schema = source_to_write(source, source.schema.names, database_of(to))
     n_rows = 0
     batches: Any = source.read_ahead(names)
     with writing_rows(to, schema, format) as write, closing(batches):
@@ -69,6 +69,27 @@ def write_rows(data: Rows, to: Output, *, format: str | None = None) -> int:
             write(pa.table([plain_column(column) for column in batch.columns], names=schema.names).cast(schema))
             n_rows += len(batch)
     return n_rows
+
+
+def source_to_write(source: Source, columns: Sequence[Name], to: Dialect | None) -> tuple[Source, list[str], pa.Schema]:
+    """Return a source with columns to be written unchanged, their names in it, and their names and types in the output.
+
+    Parameters
+    ----------
+    source : Source
+    columns : sequence of names
+    to : Dialect, optional
+        Of the database to which they are written.
+    """
+    import pyarrow as pa
+
+    source, names, schema = source.keeping(columns, to)
+    return source, names, pa.schema([field.with_type(plain_type(field.type)) for field in schema])
+
+
+def column_to_write(data: object, name: Name, table: Table) -> Any:
+    """Return a column of data in memory as an Arrow array, with its original type."""
+    return plain_column(arrow_column(original_column(data, name, table)))
 
 
 def original_column(data: object, name: Name, table: Table) -> Any:
