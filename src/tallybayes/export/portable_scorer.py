@@ -221,8 +221,9 @@ class PortableScorer(NamedTuple):
 
     @property
     def cells(self) -> list[Cell]:
-        """All cells that are read, without duplicates."""
-        return list(dict.fromkeys(chain.from_iterable(part.cells for part in self.parts)))
+        """All cells that are read, without duplicates: those that are looked up, then others."""
+        parts = sorted(self.parts, key=lambda part: not isinstance(part, Lookup))
+        return list(dict.fromkeys(chain.from_iterable(part.cells for part in parts)))
 
     @property
     def levels(self) -> dict[Cell, tuple[Any, ...]]:
