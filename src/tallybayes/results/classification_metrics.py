@@ -268,7 +268,10 @@ class _RocArea(NamedTuple):
 
 def _roc_area(score: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> _RocArea:
     """Return the proportion of pairs of a positive and a negative row that are ranked correctly; ties count half."""
-    _, rank = _ranked(score)
+    order = np.argsort(score, kind="stable")  # much faster than the default if most scores are nearly equal
+    ranked = score[order]
+    rank = np.empty(len(score), dtype=np.intp)
+    rank[order] = np.cumsum(np.append(False, ranked[1:] != ranked[:-1]))
     rows = RowWeights.by_code(positive.astype(np.intp), weight, 2)
     n_negative, n_positive = rows.effective_rows.tolist()
     at = [np.bincount(rank, np.where(positive == kind, weight, 0.0)) / rows.total[int(kind)] for kind in (False, True)]
@@ -278,16 +281,6 @@ def _roc_area(score: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> _R
     gain = np.where(positive, unbiased[1] * (below[rank] - area), unbiased[0] * (1 - above[rank] - area))
     effect = weight / rows.total[positive.astype(np.intp)] * gain
     return _RocArea(min(max(area, 0.0), 1.0), n_positive, n_negative, effect)
-
-
-def _ranked(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different scores in ascending order, and the position of every row's score among them."""
-    order = np.argsort(score, kind="stable")  # much faster than the default if most scores are nearly equal
-    ranked = score[order]
-    is_new = np.append(True, ranked[1:] != ranked[:-1])
-    rank = np.empty(len(score), dtype=np.intp)
-    rank[order] = np.cumsum(is_new) - 1
-    return ranked[is_new], rank
 
 
 class PrecisionRecallCurve(NamedTuple):
@@ -304,14 +297,16 @@ class PrecisionRecallCurve(NamedTuple):
 
 def precision_recall_curve(score: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> PrecisionRecallCurve:
     """Return the precision-recall curve of scores; the average precision is Σ (R_i − R_{i−1}) P_i."""
-    thresholds, rank = _ranked(score)
+    order = np.argsort(-score, kind="stable")
+    ranked = score[order]
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # ties have one threshold
     # The weight, and the weight of positive rows, at or above each threshold.
-    above, correct = (np.cumsum(np.bincount(rank, part)[::-1]) for part in (weight, np.where(positive, weight, 0.0)))
+    above, correct = (np.cumsum(part[order])[last] for part in (weight, np.where(positive, weight, 0.0)))
     precision = correct / above
     recall = correct / correct[-1]
     area = float((np.diff(recall, prepend=0.0) * precision).sum())
     return PrecisionRecallCurve(
-        np.append(precision[0], precision), np.append(0.0, recall), area, np.append(np.inf, thresholds[::-1])
+        np.append(precision[0], precision), np.append(0.0, recall), area, np.append(np.inf, ranked[last])
     )
 
 

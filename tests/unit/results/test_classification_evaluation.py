@@ -262,3 +262,13 @@ HALF = np.log(np.full((3, 2), 0.5))
 def test_refused(arguments, options, error, match):
     with pytest.raises(error, match=match):
         tb.Evaluation(*arguments, **options)
+
+
+def test_only_rows_that_were_held_out_have_folds():
+    found = tb.Evaluation([0, 1], [0, 1, 1], HALF)
+    assert found.held_out is None
+    for name in ("model", "fold", "rows", "parameters", "refitted"):
+        with pytest.raises(DataError, match="not held out by folds"):
+            getattr(found, name)
+    with pytest.raises(DataError, match=r"tb\.cross_validate"):
+        found.by_fold()

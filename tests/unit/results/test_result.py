@@ -57,3 +57,16 @@ class Toss(NamedTuple):
 def test_columns_of_named_tuples():
     assert columns_of(Toss, [Toss("heads", 3)]) == {"side": ["heads"], "count": [3]}
     assert columns_of(Toss, []) == {"side": [], "count": []}
+
+
+def test_a_table_is_declared_by_the_formats_of_its_cells():
+    formats = {"what": "{name}", "bits": "{bits:.2f}", "levels": "{levels:2}", "": "{best:best}"}
+    record = {"name": "a\nb", "bits": 0.125, "levels": (1, 2, 3), "best": True}
+    table = ResultTable.of(
+        [record, {"name": None, "bits": float("nan"), "levels": (), "best": False}], formats, "title"
+    )
+    assert table.head == list(formats)
+    assert table.rows == [["a\\nb", "0.12", "1, 2 … 1 more", "best"], ["—", "—", "", ""]]
+    columns = {"side": ["heads"], "count": [3]}
+    same = {"side": "{side}", "count": "{count}"}
+    assert ResultTable.of(columns, same).rows == ResultTable.of([Toss("heads", 3)], same).rows == [["heads", "3"]]

@@ -179,14 +179,18 @@ class _PairCounter:
             total = total + count(block, [factor], weight=weight, schema=Schema(sorted_domains=("class",)))
         sums = total["block"].rebase(np.zeros(3 * d)).second_sum.value
         of_z, of_squares, of_observed = (slice(start, start + d) for start in (0, d, 2 * d))
-        weight = sums[:, of_observed, of_observed][:, first, second]
+
+        def over_common_rows(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            """Return the sums of the first columns of all pairs, and those of the second columns."""
+            by_observed = sums[:, part, of_observed]
+            return by_observed[:, first, second], by_observed[:, second, first]
+
+        weight, _ = over_common_rows(of_observed)
         n = np.where(weight > 0, weight, 1.0)
-        total_first = sums[:, of_z, of_observed][:, first, second]
-        total_second = sums[:, of_z, of_observed][:, second, first]
-        scatter_first = sums[:, of_squares, of_observed][:, first, second] - total_first**2 / n
-        scatter_second = sums[:, of_squares, of_observed][:, second, first] - total_second**2 / n
-        cross = sums[:, of_z, of_z][:, first, second] - total_first * total_second / n
-        scatter_first, scatter_second = (np.where(s > 1e-12 * n, s, 0.0) for s in (scatter_first, scatter_second))
+        totals = over_common_rows(of_z)
+        scatters = [squares - part**2 / n for squares, part in zip(over_common_rows(of_squares), totals, strict=True)]
+        cross = sums[:, of_z, of_z][:, first, second] - totals[0] * totals[1] / n
+        scatter_first, scatter_second = (np.where(scatter > 1e-12 * n, scatter, 0.0) for scatter in scatters)
         return _correlated(cross, scatter_first, scatter_second, weight)
 
     def _count(self, names: Sequence[Name], family: Family, *given: Name) -> Statistics:
