@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,60 +165,57 @@ def _level_weights(statistics: ColumnStatistics, domains: list[Domain]) -> list[
 
 def check_same_rows(first: object, first_rows: CountedRows, second: object, second_rows: CountedRows) -> None:
     """Raise StatisticsError if two models, given by name and counted rows, did not count the same rows."""
-    names = _NamePair(first, second)
-    left, right = first_rows, second_rows
-    if (
-        left.classes is not None
-        and right.classes is not None
-        and (left.target == right.target or not left.named or not right.named)
-    ):
-        names.check_keys("classes", left.classes, right.classes)
-        names.check_keys("columns", left.columns, right.columns)
-        for label, rows in left.classes.items():
-            if not math.isclose(rows, right.classes[label], rel_tol=1e-9):
-                raise names.error(f"class {label!r} has weight {rows:.12g} and {right.classes[label]:.12g}")
-        names.check_columns(left.columns, right.columns)
-        both = left.transitions is not None and right.transitions is not None
-        if both and not np.allclose(left.transitions, right.transitions, rtol=1e-9):  # type: ignore[arg-type]
-            raise names.error("their states occur in another order")
-        return
-    # The classes are different columns: compare the columns over all classes.
-    names.check_keys("columns", left.pooled(), right.pooled())
-    hint = "\n    A network counts a cell only if its parents are known: leave rows with missing cells out of both."
-    names.check_columns(left.pooled(), right.pooled(), hint)
-
-
-class _NamePair(NamedTuple):
-    """The names of two models that are compared, for errors."""
-
-    first: object
-    second: object
-
-    def check_keys(self, what: str, left: Mapping[Any, object], right: Mapping[Any, object]) -> None:
-        """Raise StatisticsError if the first model has classes or columns that the second has not, or vice versa."""
-        only = [key for key in left if key not in right] or [key for key in right if key not in left]
-        if only:
-            owner = self.first if only[0] in left else self.second
-            raise self.error(f"only {owner!r} has the {what} {', '.join(map(repr, only[:5]))}")
-
-    def check_columns(self, left: dict[Any, ColumnTotals], right: dict[Any, ColumnTotals], hint: str = "") -> None:
-        """Raise StatisticsError if the weights, levels or means of a column differ."""
-        for name, column in left.items():
-            other = right[name]
-            if not np.allclose(column.weight, other.weight, rtol=1e-9, atol=0):
-                weights = f"{column.weight.sum():.12g} and {other.weight.sum():.12g}"
-                raise self.error(f"the known cells of column {name!r} have weight {weights}", hint)
-            levels = {*column.levels, *other.levels} if column.levels and other.levels else set()
-            if any(not math.isclose(column.levels.get(k, 0), other.levels.get(k, 0), rel_tol=1e-9) for k in levels):
-                raise self.error(f"column {name!r} has other levels, or other weights of them")
-            if column.mean is not None and other.mean is not None:
-                size = max(column.std, other.std) + np.abs(column.mean).max(initial=0.0)
-                if not np.allclose(column.mean, other.mean, rtol=0, atol=1e-6 * size):
-                    raise self.error(f"column {name!r} has other values: its means differ")
-
-    def error(self, why: str, hint: str = "") -> StatisticsError:
-        """Return the error for models that did not count the same rows."""
-        return StatisticsError(
-            f"cannot compare models {self.first!r} and {self.second!r}: {why}.\n"
-            "    Fit both on the same rows, target, columns and weights; families may differ." + hint
+    for reason, hint in _differences((first, second), first_rows, second_rows):
+        raise StatisticsError(
+            f"cannot compare models {first!r} and {second!r}: {reason}.\n"
+            f"    Fit both on the same rows, target, columns and weights; families may differ.{hint}"
         )
+
+
+def _differences(names: tuple[object, object], left: CountedRows, right: CountedRows) -> Iterator[tuple[str, str]]:
+    """Yield the differences of what two models have counted, each with an additional hint or ""."""
+    classes = left.classes
+    others = right.classes
+    if classes is None or others is None or (left.target != right.target and left.named and right.named):
+        # The classes are different columns: compare the columns over all classes.
+        yield from _different_names(names, "columns", left.pooled(), right.pooled())
+        hint = "\n    A network counts a cell only if its parents are known: leave rows with missing cells out of both."
+        yield from _different_columns(left.pooled(), right.pooled(), hint)
+        return
+    yield from _different_names(names, "classes", classes, others)
+    yield from _different_names(names, "columns", left.columns, right.columns)
+    for label, rows in classes.items():
+        if not math.isclose(rows, others[label], rel_tol=1e-9):
+            yield f"class {label!r} has weight {rows:.12g} and {others[label]:.12g}", ""
+    yield from _different_columns(left.columns, right.columns)
+    moves = (left.transitions, right.transitions)
+    if moves[0] is not None and moves[1] is not None and not np.allclose(moves[0], moves[1], rtol=1e-9):
+        yield "their states occur in another order", ""
+
+
+def _different_names(
+    models: tuple[object, object], what: str, left: Mapping[Any, object], right: Mapping[Any, object]
+) -> Iterator[tuple[str, str]]:
+    """Yield the classes or columns that only one of two models has."""
+    for owner, own, other in ((models[0], left, right), (models[1], right, left)):
+        only = [repr(key) for key in own if key not in other]
+        if only:
+            yield f"only {owner!r} has the {what} {', '.join(only[:5])}", ""
+
+
+def _different_columns(
+    left: dict[Any, ColumnTotals], right: dict[Any, ColumnTotals], hint: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield the columns that have other weights, levels or means."""
+    for name, column in left.items():
+        other = right[name]
+        if not np.allclose(column.weight, other.weight, rtol=1e-9, atol=0):
+            weights = f"{column.weight.sum():.12g} and {other.weight.sum():.12g}"
+            yield f"the known cells of column {name!r} have weight {weights}", hint
+        levels = {*column.levels, *other.levels} if column.levels and other.levels else set()
+        if any(not math.isclose(column.levels.get(k, 0), other.levels.get(k, 0), rel_tol=1e-9) for k in levels):
+            yield f"column {name!r} has other levels, or other weights of them", ""
+        if column.mean is not None and other.mean is not None:
+            size = max(column.std, other.std) + np.abs(column.mean).max(initial=0.0)
+            if not np.allclose(column.mean, other.mean, rtol=0, atol=1e-6 * size):
+                yield f"column {name!r} has other values: its means differ", ""
