@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from tallybayes.errors import DataError, printable
 from tallybayes.results.classification_metrics import PrecisionRecallCurve, Reliability, ScoredRows
 from tallybayes.results.density_evaluation import DensityEvaluation
-from tallybayes.results.evaluation import MOST_SHOWN, HeldOut, RowEvaluation, check_density, short_label
+from tallybayes.results.evaluation import MOST_SHOWN, HeldOut, RowEvaluation, check_density, estimate_cells, short_label
 from tallybayes.results.metric_intervals import MetricEstimate, MetricEstimates, average
 from tallybayes.results.result import ResultTable
 from tallybayes.results.threshold import Threshold, find_threshold
@@ -346,15 +345,15 @@ class Evaluation(RowEvaluation):
 
     def _class_table(self) -> ResultTable:
         """Return precision, recall, F₁ and support by class, and their macro averages."""
-        metrics: list[Mapping[object, MetricEstimate]] = [self.precision, self.recall, self.f1_score]
+        metrics = (self.precision, self.recall, self.f1_score)
         rows = [
-            [short_label(label), *(text for metric in metrics for text in metric[label].cells()), _amount(weight)]
+            estimate_cells(short_label(label), *(metric[label] for metric in metrics), _amount(weight))
             for label, weight in list(self.support.items())[:MOST_SHOWN]
         ]
         if len(self.support) > MOST_SHOWN:
             rows.append([f"… {len(self.support) - MOST_SHOWN} more", *[""] * 7])
         macro = (self.macro_precision, self.macro_recall, self.macro_f1_score)
-        rows.append(["macro average", *(text for estimate in macro for text in estimate.cells()), ""])
+        rows.append(estimate_cells("macro average", *macro, ""))
         return ResultTable(rows, ["class", "precision", "", "recall", "", "F", "", "support"], align="lrlrlrlr")
 
     def _group_tables(self) -> list[ResultTable]:

@@ -274,7 +274,7 @@ class RowEvaluation(Result):
 
     def _content(self) -> list[str | ResultTable]:
         title = f"{self._title()}; with {self.mass:.0%} credible intervals"
-        metrics = [[label, *estimate.cells()] for label, estimate in self._text_metrics().items()]
+        metrics = [estimate_cells(*item) for item in self._text_metrics().items()]
         notes = [REFITTED] if self.held_out is not None and self.held_out.refitted else []
         return [title, ResultTable(metrics, align="lrl"), *self._tables(), *notes]
 
@@ -285,10 +285,15 @@ class RowEvaluation(Result):
             return []
         head = [printable(self.by_name), unit, *(cell for label in labels.values() for cell in (label, ""))]
         rows = [
-            [short_label(label), str(part.n_rows), *(cell for name in labels for cell in getattr(part, name).cells())]
+            estimate_cells(short_label(label), str(part.n_rows), *(getattr(part, name) for name in labels))
             for label, part in groups.items()
         ]
         return [ResultTable(rows, head, align="lr" + "rl" * len(labels), max_rows=MOST_SHOWN)]
+
+
+def estimate_cells(*cells: str | MetricEstimate) -> list[str]:
+    """Return a row of a table: text, and two cells for the value and the interval of every estimate."""
+    return [text for cell in cells for text in (cell.cells() if isinstance(cell, MetricEstimate) else (cell,))]
 
 
 def check_density(log_density: npt.ArrayLike, n_rows: int) -> np.ndarray:

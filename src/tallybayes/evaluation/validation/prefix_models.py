@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from tallybayes.errors import TallybayesError
 from tallybayes.models.classification.classifier import Classifier
@@ -25,17 +25,6 @@ class PrefixModel(NamedTuple):
     model: Any
     seconds: float
     refitted: bool
-
-
-class SingleClassPredictor:
-    """The predictions of a classifier for training rows of one class, if it requires two."""
-
-    def __init__(self, label: np.ndarray) -> None:
-        self.classes_ = label
-
-    def predict_proba(self, X: Rows) -> np.ndarray:
-        """Return probability 1 for every row."""
-        return np.ones((_num_samples(X), 1))
 
 
 def is_incremental(model: object) -> bool:
@@ -86,19 +75,17 @@ def models_of_prefixes(
             start = perf_counter()
             try:
                 counted.partial_fit(_safe_indexing(X, part), labels[part], classes=declared)
-            except TallybayesError:  # the rows cannot be added, such as missing cells under a covariance
-                counted = None
-            else:
                 seconds += perf_counter() - start
                 n_counted = size
-                if not counted.tally_.soft:
-                    yield PrefixModel(counted, seconds + _prediction_seconds(counted, test_row), refitted=False)
-                    continue
+                counted = None if counted.tally_.soft else counted
+            except TallybayesError:  # the rows cannot be added, such as missing cells under a covariance
                 counted = None
+        if counted is not None:
+            yield PrefixModel(counted, seconds + _prediction_seconds(counted, test_row), refitted=False)
+            continue
         part = order[:size]
-        classes = np.unique(labels[part])
-        if len(classes) == 1:
-            yield PrefixModel(SingleClassPredictor(classes), 0.0, refitted=True)
+        if len(np.unique(labels[part])) == 1:  # some classifiers require two classes
+            yield PrefixModel(DummyClassifier().fit(part, labels[part]), 0.0, refitted=True)
             continue
         rows = _safe_indexing(X, part)
         start = perf_counter()
