@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tallybayes.data.table import Table
+from tallybayes.errors import DataError
 from tallybayes.models.base import Model
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -32,6 +33,13 @@ def class_domain(model: ClassModel, node: Name | None = None) -> Domain:
         assert node is not None
         return network_of(model).domains[node]
     return model._estimated_hmm.states if isinstance(model, HiddenMarkovModel) else model._class_domain
+
+
+def check_rows(table: Table) -> Table:
+    """Return a table; raise DataError if it has no rows."""
+    if table.n_rows == 0:
+        raise DataError("the data have 0 rows; expected at least 1.")
+    return table
 
 
 def required_columns(model: Model | AutoClassifier) -> list[Name]:

@@ -178,3 +178,10 @@ def average(values: np.ndarray, weight: np.ndarray, mass: float, guess: LossPrio
 
     half = float(stdtrit(n - 1, tail_probabilities(mass)[1])) * math.sqrt(scatter / (n - 1) / n)
     return MetricEstimate(value, min(max(mean - half, least), value), max(min(mean + half, most), value))
+
+
+def excess_loss(losses: np.ndarray, best: np.ndarray, weight: np.ndarray, mass: float) -> MetricEstimate:
+    """Return the mean difference of the losses of the same rows by two models; 0 where both are infinite."""
+    with np.errstate(invalid="ignore"):
+        excess = losses - best
+    return average(np.where(np.isnan(excess), 0.0, excess), weight, mass)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
-import numpy as np
-
 from tallybayes.results.evaluation import REFITTED, RowEvaluation
-from tallybayes.results.metric_intervals import MetricEstimate, average
+from tallybayes.results.metric_intervals import MetricEstimate, excess_loss
 from tallybayes.results.result import FrameData, Result, ResultTable
 
 _METRICS = (
@@ -73,11 +71,8 @@ class Selection(Result, Sequence[Any]):
         -------
         MetricEstimate
         """
-        losses, weight = self.best.row_losses()
-        with np.errstate(invalid="ignore"):
-            excess = result.row_losses()[0] - losses
-        excess = np.where(np.isnan(excess), 0.0, excess)  # both losses are infinite
-        return average(excess, weight, self.best.mass)
+        best, weight = self.best.row_losses()
+        return excess_loss(result.row_losses()[0], best, weight, self.best.mass)
 
     def _frame_data(self) -> FrameData:
         records = []

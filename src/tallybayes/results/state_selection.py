@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.results.metric_intervals import UNDEFINED, MetricEstimate, average
+from tallybayes.results.metric_intervals import UNDEFINED, MetricEstimate, average, excess_loss
 from tallybayes.results.result import FrameData, PlottedResult, ResultTable
 
 if TYPE_CHECKING:
@@ -112,9 +112,7 @@ class StateSelection(PlottedResult):
         best = self._candidates[self._best]
         if not len(candidate.losses):
             return UNDEFINED
-        with np.errstate(invalid="ignore"):
-            excess = candidate.losses - best.losses
-        return average(np.where(np.isnan(excess), 0.0, excess), best.steps, _MASS)  # NaN: both losses are infinite
+        return excess_loss(candidate.losses, best.losses, best.steps, _MASS)
 
     def _frame_data(self) -> FrameData:
         return [

@@ -20,6 +20,7 @@ from tallybayes.evaluation.checks.outliers import cells_of, find_outliers, with_
 from tallybayes.evaluation.comparison.drift import drift
 from tallybayes.evaluation.evaluate import evaluate
 from tallybayes.evaluation.named_columns import (
+    check_rows,
     class_domain,
     column_or_values,
     names_in,
@@ -127,9 +128,7 @@ def audit(
         raise DataError.wrong_type("model", type(model).__name__, "a model that describes whole rows", hint)
     check_is_fitted(model)
     source = open_source(data)
-    table = open_features(data if source is None else source.read("audit"))
-    if table.n_rows == 0:
-        raise DataError("the data have 0 rows; expected at least 1.")
+    table = check_rows(open_features(data if source is None else source.read("audit")))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InvalidValueWarning)  # invalid values are findings
         return _audit(_AuditInput.read(model, table, target, by, first_row), in_training_data, first_row)

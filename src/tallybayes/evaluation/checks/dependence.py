@@ -12,6 +12,7 @@ from tallybayes.data.counting import count
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.evaluation.checks.mutual_information import LOG_2, Information, of_explained, of_labels
+from tallybayes.evaluation.named_columns import check_rows
 from tallybayes.families._shared.blocks import Dense, SparseRows
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
@@ -75,9 +76,7 @@ def dependence(data: Rows, target: Labels, *, sample_weight: SampleWeights = Non
     """
     shape, table, weight = read_initial_rows(data, target, sample_weight)
     read_labels(table, shape.target).check_complete("Leave the unlabeled rows out.")
-    if table.n_rows == 0:
-        raise DataError("the data have 0 rows; expected at least 1.")
-    table, columns, names = _single_columns(table, shape.target)
+    table, columns, names = _single_columns(check_rows(table), shape.target)
     counter = _PairCounter(table, shape.target, weight)
     kinds = [table.kind(name) for name in names]
     categorical = [k for k, kind in enumerate(kinds) if kind == "label"]

@@ -30,6 +30,7 @@ from tallybayes.evaluation.checks.summary_statistics import (
     count_words,
 )
 from tallybayes.evaluation.evaluate import check_no_target
+from tallybayes.evaluation.named_columns import check_rows
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
@@ -134,7 +135,7 @@ def _labeled_rows(
     model: ClassConditionalModel, estimated: EstimatedClassifier, data: Rows, target: Labels | None
 ) -> ComparedRows:
     """Return rows drawn given their class; rows without a label are left out."""
-    table = bound_texts(model, model._discretize(_check_rows(read_more_rows(model, data, target, None)[0])))
+    table = bound_texts(model, model._discretize(check_rows(read_more_rows(model, data, target, None)[0])))
     columns = estimated.class_factor.columns
     classes = factor_cells(table, columns, Categorical(), [estimated.classes], "error")[:, 0].astype(np.intp)
     estimated.check_defined(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
@@ -146,7 +147,7 @@ def _mixture_rows(
 ) -> ComparedRows:
     """Return rows drawn given a component, which is drawn for every row."""
     check_no_target(target)
-    table = _check_rows(open_features_of(model, data))
+    table = check_rows(open_features_of(model, data))
     estimated.check_defined(model.class_log_prior_)
     n_rows = min(table.n_rows, _ROWS)
     weights = np.exp(model.class_log_prior_)
@@ -159,7 +160,7 @@ def _compared_steps(
 ) -> ComparedRows:
     """Return time steps drawn given their known states or, without them, given drawn sequences of states."""
     sequences = open_sequences_for_query(model, data, None, None, None, allow_gaps=False)
-    _check_rows(sequences.table)
+    check_rows(sequences.table)
     parameters = hmm.checked_parameters
     reason = "draws would need the steps before them.\n    Draw whole sequences with sample."
     check_no_lags((factor for factor, _ in hmm.emissions), "a predictive check", reason)
@@ -200,7 +201,7 @@ def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) 
         raise DataError(
             "target is given and the model is a network, whose nodes are drawn given their parents; expected no target."
         )
-    table = bound_texts(model, _check_rows(open_rows(model, data)))
+    table = bound_texts(model, check_rows(open_rows(model, data)))
     network = network_of(model)
     table = with_missing_levels(network.inference.domains, table)  # raises an error without levels
     fitted = network.fitted
@@ -257,13 +258,6 @@ def _as_observed(codes: np.ndarray) -> Callable[[np.random.Generator], np.ndarra
     """Return a function that returns the observed groups; rows without a group are not compared."""
     groups = np.maximum(codes, 0)
     return lambda _: groups
-
-
-def _check_rows(table: Table) -> Table:
-    """Return a table; raise DataError if it has no rows."""
-    if table.n_rows == 0:
-        raise DataError("the data have 0 rows; expected at least 1.")
-    return table
 
 
 class ReplicatedFactor(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError
 from tallybayes.estimation.estimated_factors import LogEvidence
 from tallybayes.evaluation.comparison.same_rows import check_same_rows, counted_rows
+from tallybayes.families.family import Family
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inspection.information_criteria import evidence_of
@@ -72,9 +73,9 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
         {name: model.n_parameters_ for name, model in named.items()},
         rows[first].n_rows,
         excluded,
-        _mixed_columns(named),
+        _differing_columns(named, lambda family: family.is_continuous),
         [name for name, model in named.items() if isinstance(model, Mixture)],
-        _open_bin_columns(named),
+        _differing_columns(named, lambda family: tuple(family.open_bins)),
     )
 
 
@@ -88,23 +89,13 @@ def _evidence(model: Compared, excluded: Sequence[Any] = ()) -> LogEvidence:
     return LogEvidence(bound, all_columns.excluded_columns)
 
 
-def _open_bin_columns(models: Mapping[Any, Compared]) -> list[Any]:
-    """Return the columns that have bins without an end in one model, and other bins or none in another."""
-    bins: dict[Any, set[Any]] = {}
-    for model in models.values():
-        for factor in model.tally_.factors:
-            for name in factor.columns:
-                bins.setdefault(name, set()).add(tuple(factor.family.open_bins))
-    return [name for name, kinds in bins.items() if len(kinds) > 1]
-
-
-def _mixed_columns(models: Mapping[Any, Compared]) -> list[Any]:
-    """Return the columns that have probabilities in some models and densities in others."""
-    kinds: dict[Any, set[bool]] = {}
+def _differing_columns(models: Mapping[Any, Compared], kind: Callable[[Family], Hashable]) -> list[Any]:
+    """Return the columns whose families are of different kinds in some of the models."""
+    kinds: dict[Any, set[Hashable]] = {}
     statistics: Any
     for model in models.values():
         for factor, statistics in zip(model.tally_.factors, model.tally_.statistics, strict=True):
             n_columns = int(statistics.n_columns)
             for position in range(n_columns):
-                kinds.setdefault(factor.column(position, n_columns), set()).add(factor.family.is_continuous)
-    return [name for name, kind in kinds.items() if len(kind) > 1]
+                kinds.setdefault(factor.column(position, n_columns), set()).add(kind(factor.family))
+    return [name for name, found in kinds.items() if len(found) > 1]
