@@ -143,13 +143,11 @@ class Hypotheses(ParameterDistribution):
         return self.names[int(index)] if np.ndim(index) == 0 else [self.names[int(i)] for i in np.ravel(index)]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name!r}: {p:.4g}" if np.ndim(p) == 0 else f"{name!r}" for name, p in self._top())
+        shown = ", ".join(
+            f"{name!r}: {p:.4g}" if np.ndim(p) == 0 else f"{name!r}" for name, p in [*self.probabilities.items()][:6]
+        )
         more = len(self.names) - 6
         return f"Hypotheses({{{shown}{f', … {more} more' if more > 0 else ''}}})"
-
-    def _top(self) -> list[tuple[Any, Any]]:
-        """Return the hypotheses that `repr` shows, with their probabilities."""
-        return list(self.probabilities.items())[:6]
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Hypotheses:
         """Return the same hypotheses with their values converted to parameters of `family`."""

@@ -256,25 +256,25 @@ class NormalInverseWishart(ParameterDistribution):
 
     def log_prob(self, parameter: MultivariateNormal) -> Any:
         """Return log p(μ, Σ), joint over groups that share Σ; −inf if Σ is not positive definite."""
-        d = self.n_columns
-        given = self.given_shape
-        shapes = np.shape(parameter[0])[:-1], np.shape(parameter[1])[:-2]
-        size = np.broadcast_shapes(given, *shapes)
-        mean = np.broadcast_to(parameter[0], (*size, d))
-        covariance = np.broadcast_to(parameter[1], (*size, d, d))
+        d, given = self.n_columns, self.given_shape
+        mean, covariance = (np.asarray(part, dtype=float) for part in parameter)
+        size = np.broadcast_shapes(given, mean.shape[:-1], covariance.shape[:-2])
+        covariance = np.broadcast_to(covariance, (*size, d, d))
         tied = tuple(range(len(size) - len(given), len(size))) if "groups" in self.tied_over else ()
         check_tied(covariance, tied, "covariances differ along the shared groups")
         inside = min_eigenvalues(covariance) > d * np.finfo(float).eps
-        covariance = np.where(inside[..., None, None], covariance, np.eye(d))
-        root = np.linalg.cholesky(covariance)
-        log_det = 2 * np.log(_diagonal(root)).sum(-1)
-        deviation = np.linalg.solve(root, (mean - self.location)[..., None])[..., 0]
-        normal = 0.5 * (d * np.log(self.strength / (2 * np.pi)) - log_det - self.strength * (deviation**2).sum(-1))
-        trace = np.trace(np.linalg.solve(covariance, np.broadcast_to(self.scale, covariance.shape)), axis1=-2, axis2=-1)
-        log_scale = 2 * np.log(_diagonal(self.scale_cholesky())).sum(-1)
+        root = np.linalg.cholesky(np.where(inside[..., None, None], covariance, np.eye(d)))
+        scale_root = self.scale_cholesky()
+        columns = (
+            np.broadcast_to((mean - self.location)[..., None], (*size, d, 1)),
+            np.broadcast_to(scale_root, root.shape),
+        )
+        squares = (np.linalg.solve(root, np.concatenate(columns, axis=-1)) ** 2).sum(axis=-2)
+        log_det, log_scale = (2 * np.log(_diagonal(part)).sum(-1) for part in (root, scale_root))
+        normal = 0.5 * (d * np.log(self.strength / (2 * np.pi)) - log_det - self.strength * squares[..., 0])
         log_gamma = _log_multivariate_gamma(self.degrees_of_freedom / 2, d)
         log_norm = self.degrees_of_freedom / 2 * (log_scale - d * np.log(2)) - log_gamma
-        wishart = log_norm - (self.degrees_of_freedom + d + 1) / 2 * log_det - trace / 2
+        wishart = log_norm - (self.degrees_of_freedom + d + 1) / 2 * log_det - squares[..., 1:].sum(axis=-1) / 2
         normal, wishart = (np.where(inside, part, -np.inf) for part in (normal, wishart))
         if not tied:
             return as_float(normal + wishart)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -101,24 +101,28 @@ class PerColumn(PriorRule):
         distributions = [
             family.resolve_prior(prior, part, estimate) for prior, part in zip(self.priors, parts, strict=True)
         ]
-        fields = [distribution._fields() for distribution in distributions]
-        widths = [int(part.segments.sizes[0]) if isinstance(part, Counts) else 1 for part in parts]
-        joined: dict[str, Any] = {}
-        for name, first in fields[0].items():
-            column_values = [column.get(name) for column in fields]
-            if isinstance(first, np.ndarray):
-                arrays = [np.atleast_1d(np.asarray(value, dtype=float)) for value in column_values]
-                given = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-                wide = [np.broadcast_to(a, (*given, width)) for a, width in zip(arrays, widths, strict=True)]
-                joined[name] = np.concatenate(wide, axis=-1)
-            elif all(value == first for value in column_values):
-                joined[name] = first
-        if len({type(distribution) for distribution in distributions}) > 1 or len(joined) < len(fields[0]):
+        first = distributions[0]
+        settings = {f.name for f in fields(first) if not isinstance(getattr(first, f.name), np.ndarray)}  # type: ignore[arg-type]
+        same = all(
+            type(other) is type(first) and all(getattr(other, name) == getattr(first, name) for name in settings)
+            for other in distributions
+        )
+        if not same:
             raise PriorError(
                 f"the priors {', '.join(map(repr, distributions[:3]))} of {family!r} differ in class; expected "
                 "one class.\n    Pass columns= with a separate family for each column."
             )
-        return type(distributions[0])(**joined)
+        widths = [int(part.segments.sizes[0]) if isinstance(part, Counts) else 1 for part in parts]
+        names = [f.name for f in fields(first) if f.name not in settings]  # type: ignore[arg-type]
+        return first.replace(**{name: _join([getattr(d, name) for d in distributions], widths) for name in names})
+
+
+def _join(columns: Sequence[np.ndarray], widths: Sequence[int]) -> np.ndarray:
+    """Return parameters of single columns, concatenated along the columns."""
+    arrays = [np.atleast_1d(np.asarray(value, dtype=float)) for value in columns]
+    given = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    wide = [np.broadcast_to(array, (*given, width)) for array, width in zip(arrays, widths, strict=True)]
+    return np.concatenate(wide, axis=-1)
 
 
 def is_pseudo_count(prior: object) -> TypeGuard[float]:

@@ -23,20 +23,18 @@ def mixture_quantile(family: Family, parameters: Parameters, weights: np.ndarray
     It is computed by bracketing and bisection; quantiles of discrete columns are integers.
     """
     is_discrete = not family.is_continuous
-    means = np.asarray(family.mean(parameters))
+    means = family.mean(parameters)
     center = weights @ means
 
     def reached(x: np.ndarray) -> np.ndarray:
         return mixture_cdf(family, parameters, weights, x) >= level
 
     if is_discrete:
-        low, high = np.floor(center), np.floor(center)
-        unit = np.ones_like(center)
+        center, unit = np.floor(center), np.ones_like(center)
     else:
-        low, high = center.copy(), center.copy()
         unit = np.maximum(np.ptp(means, axis=0), np.maximum(np.abs(center) * 1e-3, 1e-300)) * np.ones_like(center)
-    high = _move_while(high, unit, lambda x: ~reached(x))
-    low = _move_while(low, -unit, reached)
+    high = _move_while(center, unit, lambda x: ~reached(x))
+    low = _move_while(center, -unit, reached)
     for _ in range(_MAX_BISECTIONS):
         half = np.floor((low + high) / 2) if is_discrete else low + (high - low) / 2
         if ((half <= low) | (half >= high)).all():

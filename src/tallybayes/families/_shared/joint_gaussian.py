@@ -8,8 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
-from tallybayes.families._shared.mahalanobis import by_missing_pattern, missing_patterns, whitened_squared_norms
+from tallybayes.families._shared.mahalanobis import by_missing_pattern, distances_by_inverse, missing_patterns
 from tallybayes.families.continuous import ContinuousFamily
 
 
@@ -73,18 +72,15 @@ class JointGaussian(ContinuousFamily):
 
         The parameters are `LinearParameters` by group. A group is undefined (NaN) if one of its models is.
         """
-        parsed = [
-            (list(inputs), LinearParameters(*(np.asarray(part, dtype=float) for part in parameters)))
-            for inputs, parameters in models
-        ]
-        n_groups, k = len(parsed[0][1].intercept), len(parsed)
+        n_groups, k = len(models[0][1][1]), len(models)
         mean, root = np.zeros((n_groups, k)), np.zeros((n_groups, k, k))
         undefined = np.zeros(n_groups, dtype=bool)
-        for column, (inputs, (slope, intercept, variance)) in enumerate(parsed):
+        for column, (inputs, parameters) in enumerate(models):
+            slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
             undefined |= np.isnan(slope).any(axis=-1) | np.isnan(intercept) | ~(variance > 0)
             std = np.sqrt(np.where(variance > 0, variance, 1.0))
-            mean[:, column] = intercept + (slope * mean[:, inputs]).sum(axis=-1)
-            root[:, column, inputs] = -slope / std[:, None]
+            mean[:, column] = intercept + (slope * mean[:, [*inputs]]).sum(axis=-1)
+            root[:, column, [*inputs]] = -slope / std[:, None]
             root[:, column, column] = 1.0 / std
         return JointGaussianParameters(
             np.where(undefined[:, None], np.nan, mean), np.where(undefined[:, None, None], np.eye(k), root)
@@ -116,11 +112,7 @@ class JointGaussian(ContinuousFamily):
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
             k, root = len(known), _marginal_root(parameters.root, known)
-            known_mean = mean[:, known]
-            defined = known_mean[~np.isnan(known_mean).any(axis=-1)]
-            center = defined.mean(axis=0) if len(defined) else np.zeros(k)
-            shift = (root @ (known_mean - center)[..., None])[..., 0]
-            squares = whitened_squared_norms(np.ascontiguousarray(rows), center, root, shift)
+            squares = distances_by_inverse(rows, mean[:, known], root)
             log_det = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
             return log_det - k / 2 * np.log(2 * np.pi) - squares / 2
 

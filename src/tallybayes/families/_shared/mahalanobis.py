@@ -61,18 +61,22 @@ def multivariate_t_log_density(
 def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return squared Mahalanobis distances (n, *given) of rows (n, k) from means (*given, k), and log determinants.
 
-    Rows are whitened by each group's inverse factor, or once if groups share it (`root` then has length 1). They are
-    centered at the mean of the means, which preserves digits.
+    Rows are whitened by each group's inverse factor, or once if groups share it (`root` then has length 1).
     """
-    defined = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has a NaN mean and NaN distances
-    center = defined.mean(axis=0) if len(defined) else np.zeros(mean.shape[-1])
-    inverse = invert_lower(root)
-    shift = (inverse @ (mean - center)[..., None])[..., 0]
-    log_det, k = log_determinants(root), mean.shape[-1]
+    return distances_by_inverse(rows, mean, invert_lower(root)), log_determinants(root)
+
+
+def distances_by_inverse(rows: np.ndarray, mean: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """Return `squared_distances` from inverse factors; rows are centered at the mean of the means, for precision."""
+    *given, k = mean.shape
     if not k:
-        return np.zeros((len(rows), *mean.shape[:-1])), log_det
-    distances = whitened_squared_norms(rows, center, inverse.reshape(-1, k, k), shift.reshape(-1, k))
-    return distances.reshape(len(rows), *mean.shape[:-1]), log_det
+        return np.zeros((len(rows), *given))
+    defined = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has a NaN mean and NaN distances
+    center = defined.mean(axis=0) if len(defined) else np.zeros(k)
+    shift = (inverse @ (mean - center)[..., None])[..., 0]
+    return whitened_squared_norms(
+        np.ascontiguousarray(rows), center, inverse.reshape(-1, k, k), shift.reshape(-1, k)
+    ).reshape(len(rows), *given)
 
 
 def whitened_squared_norms(rows: np.ndarray, center: np.ndarray, inverse: np.ndarray, shift: np.ndarray) -> np.ndarray:

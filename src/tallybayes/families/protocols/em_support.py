@@ -79,28 +79,14 @@ def _(family: Poisson, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | Spa
     return np.sqrt(cells), None
 
 
-@singledispatch
 def columnwise_family(family: Family) -> Family:
     """Return the family that models each column separately."""
-    return family
+    return Gaussian() if isinstance(family, MultivariateGaussian) else family
 
 
-@columnwise_family.register(MultivariateGaussian)
-def _(family: MultivariateGaussian) -> Gaussian:
-    """Return the Gaussian family with independent columns."""
-    return Gaussian()
-
-
-@singledispatch
-def columnwise_statistics(family: Family, statistics: Statistics) -> Any:
-    """Return the statistics of `columnwise_family`."""
-    return statistics
-
-
-@columnwise_statistics.register(MultivariateGaussian)
-def _(family: MultivariateGaussian, statistics: Moments) -> Moments:
-    """Return the moments without products of columns."""
-    return statistics.diagonal()
+def columnwise_statistics(family: Family, statistics: Any) -> Any:
+    """Return the statistics of `columnwise_family`: moments without products of columns."""
+    return statistics.diagonal() if isinstance(family, MultivariateGaussian) else statistics
 
 
 @singledispatch

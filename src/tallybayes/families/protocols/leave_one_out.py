@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 
 from tallybayes.distributions.log_gamma import (
@@ -42,16 +40,9 @@ from tallybayes.kernels.base_measure import log_base_csr
 from tallybayes.statistics.segments import Segments
 
 
-@singledispatch
 def leave_one_out_changes_all_groups(family: Family) -> bool:
-    """Return whether removing a row changes the log probabilities of all groups."""
-    return "groups" in family.tied_over
-
-
-@leave_one_out_changes_all_groups.register(MultivariateGaussian)
-def _(family: MultivariateGaussian) -> bool:
-    """Return True: all groups are computed at the cost of one."""
-    return True
+    """Return whether removing a row changes the log probabilities of all groups, or all are computed at once."""
+    return "groups" in family.tied_over or isinstance(family, MultivariateGaussian)
 
 
 @ClosedForm
