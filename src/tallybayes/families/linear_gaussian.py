@@ -227,11 +227,16 @@ class LinearGaussian(ContinuousFamily):
             )
         return inputs, np.where(known, target, 0.0), known
 
+    def errors(self, parameters: LinearParameters, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return y − w · x − b of every row in every group, (n, *given), and which rows count."""
+        slope, intercept, _ = parameters
+        inputs, target, known = self._inputs_and_target(x, np.ndim(slope) - 1)
+        return target - (np.where(known[..., None], inputs, 0.0) * slope).sum(axis=-1) - intercept, known
+
     def log_prob(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
         """Return log N(y | w · x + b, σ²) of every row's target; 0 where it is missing."""
-        slope, intercept, variance = parameters
-        inputs, target, known = self._inputs_and_target(x, slope.ndim - 1)
-        error = target - (np.where(known[..., None], inputs, 0.0) * slope).sum(axis=-1) - intercept
+        variance = parameters.variance
+        error, known = self.errors(parameters, x)
         with np.errstate(divide="ignore", invalid="ignore"):
             density = -0.5 * (np.log(2 * np.pi * variance) + np.where(error == 0, 0.0, error**2 / variance))
         density = np.where((variance == 0) & (error != 0), -np.inf, density)  # errors without noise have probability 0

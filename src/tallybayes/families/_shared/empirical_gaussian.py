@@ -9,6 +9,7 @@ import numpy as np
 from tallybayes.distributions.log_gamma import digamma_rising, log_rising
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
+from tallybayes.distributions.tied_variance import pool_tied
 from tallybayes.families._shared.newton import Evaluate, newton_maximize, with_hessian
 from tallybayes.families.continuous import pooled_scale
 from tallybayes.families.estimates import read_estimate
@@ -38,7 +39,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     NormalInverseGamma
     """
     family.default_prior(statistics, estimate)  # raises EstimateError for constant columns
-    shared = tuple(getattr(family, "tied_over", ()))
+    shared = family.tied_over
     moments = flat.diagonal()
     n = moments.column_weights()
     shares_columns = "columns" in shared
@@ -49,8 +50,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
 
     def pool(cells: np.ndarray) -> np.ndarray:
         """Sum over the axes that share a variance: from (groups, columns) to (variances, units)."""
-        cells = cells.sum(axis=1, keepdims=True) if shares_columns else cells
-        return cells.sum(axis=0, keepdims=True) if "groups" in shared else cells
+        return pool_tied(cells, shared)
 
     def over(cells: np.ndarray) -> np.ndarray:
         """Sum over the groups, and over columns that share the hyperparameters: (units,)."""
@@ -66,10 +66,9 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     maximum, location = _alternate(_gamma_evidence(n, mean, scatter, pool, over), start, low, high, mean, n)
     kappa, a, typical = (np.exp(maximum[:, i]) for i in range(3))
     location = np.where(n_groups < 2, 0.0, location)
-    n_means = (len(n) if "groups" in shared else 1) * (len(unit) if shares_columns else 1)
+    n_means = n.size // max(pool(n).size, 1)  # that share one variance
     factor = a + 1 + n_means / 2 if read_estimate(estimate).takes_mode else a
-    keep = slice(0, 1) if shares_columns else slice(None)
-    scale = typical * factor * unit[keep]
+    scale = typical * factor * (unit[:1] if shares_columns else unit)
     return NormalInverseGamma(center + location * np.sqrt(unit), kappa, a, scale, tied_over=shared)
 
 

@@ -50,10 +50,8 @@ def cdf(family: Family, parameters: Parameters, x: np.ndarray) -> np.ndarray:
 @cdf.register(Autoregressive)
 def _(family: Autoregressive, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
     """Return P(step ≤ observed step | lags): (n, *given, 1); NaN where a value is missing."""
-    slope, intercept, variance = parameters
-    rows = broadcast_over_groups(x, slope.ndim - 1)
-    error = rows[..., -1] - (rows[..., :-1] * slope).sum(axis=-1) - intercept
-    return np.asarray(ndtr(error / np.sqrt(variance))[..., None])
+    error, known = family.errors(parameters, x)
+    return np.where(known, ndtr(error / np.sqrt(parameters.variance)), np.nan)[..., None]
 
 
 @cdf.register(Bernoulli)
