@@ -122,22 +122,17 @@ class EmpiricalOrAddOne:
         cells = [_level_counts(family, _with_flat_groups(statistics)) for family, statistics in columns]
         table = np.concatenate([part for part, _ in cells], axis=1)
         segments = Segments(np.concatenate([part.sizes for _, part in cells]))
-        without_groups = ((segments.sum(table) > 0).sum(axis=0) < 2).reshape(-1)
-        extra = 1.0 if read_estimate(estimate).takes_mode else 0.0
+        varied = ((segments.sum(table) > 0).sum(axis=0) >= 2).reshape(-1)
         counts = np.ones(table.shape[1])
-        if not without_groups.all():
-            counts = np.where(segments.broadcast_to_cells(without_groups), 1.0, fit_dirichlet(table, segments))
-        priors, column, cell = [], 0, 0
-        for (family, statistics), (part, own) in zip(columns, cells, strict=True):
-            use_default = without_groups[column : column + own.n_columns].all()
-            pseudo_counts = counts[cell : cell + part.shape[1]]
-            priors.append(
-                family.default_prior(statistics, estimate)
-                if use_default
-                else _distribution_of_counts(family, pseudo_counts + extra)
-            )
-            column, cell = column + own.n_columns, cell + part.shape[1]
-        return priors
+        if varied.any():
+            counts = np.where(segments.broadcast_to_cells(varied), fit_dirichlet(table, segments), 1.0)
+        extra = 1.0 if read_estimate(estimate).takes_mode else 0.0
+        varied_by_factor = np.split(varied, np.cumsum([own.n_columns for _, own in cells])[:-1])
+        counts_by_factor = np.split(counts + extra, np.cumsum([part.shape[1] for part, _ in cells])[:-1])
+        return [
+            _distribution_of_counts(family, own) if is_varied.any() else family.default_prior(statistics, estimate)
+            for (family, statistics), is_varied, own in zip(columns, varied_by_factor, counts_by_factor, strict=True)
+        ]
 
 
 def default_group_prior(family: Family, estimate: str) -> EmpiricalOrAddOne | None:
