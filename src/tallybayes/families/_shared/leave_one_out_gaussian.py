@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.tied_variance import pool_tied
-from tallybayes.families._shared.mahalanobis import invert_lower, multivariate_t_log_density, squared_distances
+from tallybayes.families._shared.mahalanobis import multivariate_t_log_density, squared_distances
 
 if TYPE_CHECKING:
     from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
@@ -115,9 +115,8 @@ def rows_leave_one_out(family: MultivariateGaussian, counted: GroupStatistics, r
         root = np.linalg.cholesky(scale[:, kept[:, None], kept])
     except np.linalg.LinAlgError:
         return np.full((len(group), len(count)), np.nan)
-    mean = np.broadcast_to(location, (len(count), d))[:, kept]
+    mean = location[:, kept]
     squares, log_det = squared_distances(np.asarray(rows.cells, dtype=float)[:, kept], mean, root)
-    strength = np.broadcast_to(strength, count.shape)
     own_distance, before = squares[np.arange(len(group)), group], strength[group]
     after = before - weight
     factor = weight * before / after
@@ -125,15 +124,13 @@ def rows_leave_one_out(family: MultivariateGaussian, counted: GroupStatistics, r
     is_own_group = np.arange(len(count)) == group[:, None]
     changed = True if tied else is_own_group
     if tied:
-        whitened_mean = (mean - mean[:1]) @ invert_lower(root[0]).T
-        mean_distances = ((whitened_mean[:, None, :] - whitened_mean[None, :, :]) ** 2).sum(axis=-1)
-        product = (own_distance[:, None] + squares - mean_distances[group]) / 2
+        product = (own_distance[:, None] + squares - squared_distances(mean, mean, root)[0][group]) / 2
         squares = squares + (factor / remaining)[:, None] * product**2
     own_squared = (before / after) ** 2 * own_distance / remaining  # distance from the mean without the row
     squares = np.where(is_own_group, own_squared[:, None], squares)
     strength = np.where(is_own_group, after[:, None], strength)
-    freedom = np.broadcast_to(freedom, count.shape) - np.where(changed, weight[:, None], 0.0)
-    log_det = np.broadcast_to(log_det, count.shape) + np.where(changed, np.log(remaining)[:, None], 0.0)
+    freedom = freedom - np.where(changed, weight[:, None], 0.0)
+    log_det = log_det + np.where(changed, np.log(remaining)[:, None], 0.0)
     if estimate.integrates:
         freedom = freedom - d + 1  # of the t distribution, whichever columns are constant
         shape, widen = np.where(freedom > 0, freedom, np.nan) / 2, 1 + 1 / strength
