@@ -10,7 +10,7 @@ try:
 except ImportError as error:
     raise ImportError(
         "hmmlearn is not installed; tallybayes.hmmlearn derives its models from it.\n"
-        "    pip install 'tallybayes[hmmlearn]', or use tb.HiddenMarkovModel, which does not need it."
+        "    pip install hmmlearn, or use tb.HiddenMarkovModel, which does not need it."
     ) from error
 
 from tallybayes.hmmlearn.hmm import GMMHMM, CategoricalHMM, GaussianHMM, MultinomialHMM, PoissonHMM

@@ -71,7 +71,7 @@ def _subplots(**options: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("plots require matplotlib.\n    Install it with pip install 'tallybayes[plot]'.") from None
+        raise ImportError("plots require matplotlib.\n    Install it with pip install matplotlib.") from None
     return plt.subplots(**{"layout": "constrained", **options})[1]
 
 

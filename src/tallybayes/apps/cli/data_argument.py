@@ -166,7 +166,7 @@ def _connect(address: str, writes: bool) -> Any:
     """Open a database; read-only unless it is written to."""
     kind, _, path = address.partition(":")
     if kind.startswith("postgres"):
-        return _imported("psycopg", "postgresql").connect(percent_encoded(address))
+        return _imported("psycopg", "psycopg[binary]").connect(percent_encoded(address))
     path = os.path.expanduser(path.removeprefix("//") if path.startswith("///") else path)
     if not writes and path != ":memory:" and not os.path.isfile(path):
         raise CommandError(f"database {path!r} does not exist; expected a file written by {kind}.")
@@ -178,7 +178,7 @@ def _connect(address: str, writes: bool) -> Any:
     return sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode={mode}", uri=True)
 
 
-def _imported(library: str, extra: str) -> Any:
+def _imported(library: str, requirement: str) -> Any:
     """Import a database library, or raise CommandError with the command to install it."""
     from importlib import import_module
 
@@ -186,7 +186,7 @@ def _imported(library: str, extra: str) -> Any:
         return import_module(library)
     except ModuleNotFoundError:
         raise CommandError(
-            f"reading this database requires {library}, which is not installed.\n    pip install 'tallybayes[{extra}]'"
+            f"reading this database requires {library}, which is not installed.\n    pip install '{requirement}'"
         ) from None
 
 

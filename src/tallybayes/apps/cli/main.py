@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(
             f"error: the command needs {error.name}, which is not installed.\n"
-            "    Install its requirements: pip install 'tallybayes[cli]'\n"
+            "    Install its requirements: pip install cyclopts rich\n"
         )
         return 3 if is_spam else 1
     return run(words)

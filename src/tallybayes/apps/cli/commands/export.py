@@ -78,7 +78,7 @@ def export(
         try:
             atomic_write_bytes(onnx, fitted.to_onnx().SerializeToString())
         except ImportError:
-            raise CommandError("the library onnx is not installed.\n    pip install 'tallybayes[onnx]'") from None
+            raise CommandError("the library onnx is not installed.\n    pip install onnx") from None
     else:
         fitted.to_bif(bif)
     print_status(f"wrote {path}")

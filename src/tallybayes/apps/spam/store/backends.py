@@ -329,7 +329,7 @@ class Postgres(Database):
             import psycopg
         except ModuleNotFoundError as error:
             raise StoreError(
-                "a PostgreSQL store requires psycopg.\n    Install it: pip install 'tallybayes[postgresql]'"
+                "a PostgreSQL store requires psycopg.\n    Install it: pip install 'psycopg[binary]'"
             ) from error
         self._failures = (psycopg.Error, UnicodeEncodeError)
         with self._translated_errors():

@@ -411,7 +411,7 @@ def test_without_libraries_it_is_no_verdict():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=HERE, text=True)
     assert ran.returncode == 3
-    assert "pip install 'tallybayes[cli]'" in ran.stderr
+    assert "pip install cyclopts rich" in ran.stderr
 
 
 # ---- Quickly ----------------------------------------------------------------------------------------------------
