@@ -101,7 +101,7 @@ MODEL = (
     tb.Factor("hits", (), tb.Binomial(3)),
     tb.Factor(("length", "spots"), ("kind", "shape"), tb.Binned((-1, 0, 2))),
     tb.Factor("price", ("shape", "kind"), tb.LogNormal()),
-    tb.Factor(("length (there)", "color (there)"), "shape", tb.Bernoulli()),
+    tb.Factor(("length (present)", "color (present)"), "shape", tb.Bernoulli()),
     tb.Factor("note", "kind", tb.Text()),
     tb.Factor("title", ("kind", "shape"), tb.Text(tb.Bernoulli(), ngram_range=(1, 2))),
     tb.Factor("label", (), tb.Text(tb.Poisson(), hash_bits=3, binary=True)),

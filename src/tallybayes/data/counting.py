@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 # Up to so many columns of a factor, with or without groups, are counted as joint tables; more are counted as a block.
 _FEW = 8
 _FEW_ALONE = 64
+_CATEGORICAL = Categorical().statistics_key
 
 
 # Bounds of the weight of a row, such that its products with squares are in the range of float64.
@@ -65,7 +66,7 @@ def count(
     data : array, sparse matrix, data frame, mapping of columns or blocks, list of dicts, rows or values; path or source
     factors : iterable of Factor
         A factor with `WithMissing` becomes two factors: of the values, and of missing-value indicators, which are
-        columns named ``"age (there)"``.
+        columns named ``"age (present)"``.
     weight : array-like of shape (n,), optional
         Sample weights; for a source, the name of a column.
     schema : Schema, optional
@@ -83,7 +84,7 @@ def count(
     >>> import tallybayes as tb
     >>> tb.count({"x": ["a", "b", "a"]}, [tb.Factor("x", (), tb.Categorical())])["x"]
     Counts([2., 1.])
-    >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (there)"]
+    >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (present)"]
     Totals(weight=[3.], total=[2.])
     """
     if isinstance(data, Table) or (source := open_source(data)) is None:
@@ -314,7 +315,7 @@ class TallyBuilder:
 
     def _is_table(self, factor: Factor) -> bool:
         """Return whether a factor is counted with others: few categorical columns, or several columns given."""
-        if type(factor.family) is not Categorical:  # a subclass may count otherwise
+        if factor.family.statistics_key != _CATEGORICAL:  # a subclass may count otherwise
             return False
         names = self._level_columns(factor)
         few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)

@@ -14,17 +14,17 @@ from tallybayes.tally.factor import Name
 if TYPE_CHECKING:
     from tallybayes.data.table import Table
 
-_THERE = " (there)"  # suffix of the name of a missing-value indicator
+_PRESENT = " (present)"  # suffix of the name of a missing-value indicator
 
 
 def indicator_name(name: object) -> str:
     """Return the name of the indicator column that is 1 where another column has a value."""
-    return f"{name}{_THERE}"
+    return f"{name}{_PRESENT}"
 
 
 def sources_of(name: object) -> list[Name]:
     """Return the columns of which a name may be the indicator."""
-    return columns_named(name.removesuffix(_THERE)) if isinstance(name, str) and name.endswith(_THERE) else []
+    return columns_named(name.removesuffix(_PRESENT)) if isinstance(name, str) and name.endswith(_PRESENT) else []
 
 
 def columns_named(text: str) -> list[Name]:

@@ -23,10 +23,10 @@ class Estimator(BaseEstimator):
     """Base class of all estimators. A property that is undefined for a fitted model raises AttributeError."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make errors of public properties AttributeErrors, so that `hasattr` and `dir` do not raise."""
+        """Make errors of properties AttributeErrors, so that `hasattr` and `dir` do not raise."""
         super().__init_subclass__(**options)
         for name, member in list(vars(cls).items()):
-            if isinstance(member, property) and not name.startswith("_"):
+            if isinstance(member, property):
                 getter = _with_attribute_error(member.fget, name)
                 setattr(cls, name, property(getter, member.fset, member.fdel, member.__doc__))
 

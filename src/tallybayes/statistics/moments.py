@@ -264,14 +264,17 @@ class Moments(Statistics):
         if self.first_sum.shape != other.first_sum.shape or self.full != other.full:
             return False
         same = all(all_close(getattr(self, n), getattr(other, n), tolerance) for n in ("weight", "mean"))
-        return same and all_close(self._scatter_or_zero(), other._scatter_or_zero(), tolerance)
+        return same and all_close(self._scatter_or_zero(tolerance), other._scatter_or_zero(tolerance), tolerance)
 
-    def _scatter_or_zero(self) -> np.ndarray:
-        """Return the scatter, with elements that are no larger than rounding errors set to 0."""
+    def _scatter_or_zero(self, tolerance: float) -> np.ndarray:
+        """Return the scatter, with elements of full moments below the squared tolerance, relative to the sums, set to 0.
+
+        Forgetting most rows leaves rounding errors of the forgotten products, also where the scatter is 0.
+        """
         if not self.full:
             return self.scatter
         size = np.sqrt(np.abs(np.diagonal(self.second_sum.high, axis1=-2, axis2=-1)))
-        least = _ROUNDING * size[..., :, None] * size[..., None, :]
+        least = max(_ROUNDING, tolerance**2) * size[..., :, None] * size[..., None, :]
         return np.where(np.abs(self.scatter) > least, self.scatter, 0.0)
 
     def rebase(self, anchor: np.ndarray) -> Moments:

@@ -283,9 +283,11 @@ class Tally:
     def drop_unseen_levels(self) -> Tally:
         """Drop the levels without rows that were not declared."""
         present = {name: np.zeros(len(domain.levels), dtype=bool) for name, domain in self.domains.items()}
+        incomplete = {name for name, mask in present.items() if len(mask)}  # domains with a level without rows so far
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            if all(mask.all() for mask in present.values()):
-                return self
+            names = {self.schema.domain(name) for name in (*factor.given, *factor.level_columns, *factor.word_columns)}
+            if incomplete.isdisjoint(names):
+                continue
             weight = statistic.group_weights()
             for axis, column in enumerate(factor.given):
                 others = tuple(a for a in range(weight.ndim) if a != axis)
@@ -296,7 +298,8 @@ class Tally:
                     present[self.schema.domain(column)] |= mask
             for column in factor.word_columns:
                 present[self.schema.domain(column)] |= statistic.pool_groups().total > 0  # type: ignore[attr-defined]
-        if all(mask.all() for mask in present.values()):
+            incomplete -= {name for name in names if present[name].all()}
+        if not incomplete:
             return self
         return self.align({name: domain.filter(present[name]) for name, domain in self.domains.items()})
 

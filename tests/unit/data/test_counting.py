@@ -190,8 +190,8 @@ def test_unknown_column_and_wrong_codes() -> None:
 
 def test_presence_of_a_column_whose_missing_cells_are_a_level() -> None:
     rows = {"color": np.array(["red", "red", None, None, None], dtype=object), "kind": ["a"] * 5}
-    factors = [tb.Factor("color", "kind", tb.Categorical()), tb.Factor("color (there)", "kind", tb.Bernoulli())]
+    factors = [tb.Factor("color", "kind", tb.Categorical()), tb.Factor("color (present)", "kind", tb.Bernoulli())]
     schema = Schema(domains=(("color", "word"),), missing_level_domains=("word",))
     tally = counting.count(rows, factors, schema=schema)
     assert tally["color"].table[0].tolist() == [2.0, 3.0]
-    assert tally["color (there)"].total.tolist() == [[2.0]]
+    assert tally["color (present)"].total.tolist() == [[2.0]]

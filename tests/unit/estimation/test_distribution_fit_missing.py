@@ -120,8 +120,8 @@ def test_pictures_and_refusals():
         found.estimate(prior=tb.Beta(1, 1))
     with pytest.raises(PriorError, match="a mapping with 'there', 'values' or both"):
         found.log_evidence({"absent": tb.Beta(1, 1)})
-    with pytest.raises(DataError, match=r"beside a column 'x \(there\)'"):
-        tb.fit_distribution({"x": [1.0], "x (there)": [1.0]}, tb.WithMissing(tb.Gaussian()))
+    with pytest.raises(DataError, match=r"beside a column 'x \(present\)'"):
+        tb.fit_distribution({"x": [1.0], "x (present)": [1.0]}, tb.WithMissing(tb.Gaussian()))
 
 
 def test_counts_serve_models():
@@ -130,7 +130,7 @@ def test_counts_serve_models():
     family = tb.WithMissing(tb.Gaussian())
     factors = [tb.Factor("y", (), tb.Categorical()), tb.Factor("x", "y", family)]
     tally = tb.count(rows, factors)
-    assert tally["x (there)"].weight.sum() == 60
+    assert tally["x (present)"].weight.sum() == 60
     naive = tb.NaiveBayes({"x": family}).fit(rows, "y")
     counted = tb.NaiveBayes().fit_tally(tb.count(rows, factors, schema=tb.Schema(sorted_domains=("y",))))
     assert counted.columns_ == {"x": family}

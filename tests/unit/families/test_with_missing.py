@@ -144,10 +144,10 @@ def test_samples_have_absences():
 def test_every_answer_is_given():
     frame, y = draw()
     model = tb.NaiveBayes(both(tb.Gaussian())).fit(frame, y)
-    assert "x (there)" in model.explain(frame[:1]).columns
-    assert "x (there)" in model.show_work(frame[:1])
-    assert ("x (there)", "word (there)") in model.prior_
-    assert model.reestimate(prior=1).prior_[("x (there)", "word (there)")] == tb.Beta(1, 1)
+    assert "x (present)" in model.explain(frame[:1]).columns
+    assert "x (present)" in model.show_work(frame[:1])
+    assert ("x (present)", "word (present)") in model.prior_
+    assert model.reestimate(prior=1).prior_[("x (present)", "word (present)")] == tb.Beta(1, 1)
     model.predict_proba_interval(frame[:5], random_state=0)
     model.predict_set(frame[:5])
     tb.cross_validate(model, frame, y)
@@ -211,8 +211,8 @@ def test_refusals():
     frame, y = draw()
     with pytest.raises(DataError, match="which count two columns for it"):
         tb.WithMissing(tb.Gaussian()).collect(np.ones((3, 1)))
-    with pytest.raises(DataError, match=r"beside a column 'x \(there\)'"):
-        tb.NaiveBayes(both(tb.Gaussian())).fit(frame.assign(**{"x (there)": 1.0}), y)
+    with pytest.raises(DataError, match=r"beside a column 'x \(present\)'"):
+        tb.NaiveBayes(both(tb.Gaussian())).fit(frame.assign(**{"x (present)": 1.0}), y)
     with pytest.raises(DataError, match="a block of columns"):
         tb.NaiveBayes({"b": tb.WithMissing(tb.Gaussian())}).fit({"b": np.ones((120, 2))}, y)
     with pytest.raises(DataError, match="found inf in row 0, column 'x'"):

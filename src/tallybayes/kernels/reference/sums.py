@@ -218,7 +218,7 @@ def log_base_csr(indptr: AnyArray, data: AnyArray, kind: str, threads: int) -> F
     values = data[entry].astype(np.float64)
     values[_invalid(values, "multinomial")] = np.nan
     n_rows = len(indptr) - 1
-    out: Float64Array = np.negative(np.bincount(row_of, weights=_log_factorial(values), minlength=n_rows))
+    out: Float64Array = -np.bincount(row_of, weights=_log_factorial(values), minlength=n_rows).astype(float)
     if kind == "multinomial":
         out += _log_factorial(np.bincount(row_of, weights=values, minlength=n_rows))
     return out

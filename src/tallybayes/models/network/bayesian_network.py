@@ -81,7 +81,7 @@ class BayesianNetwork(Model):
         (`ConditionalLinearGaussian`), with parameters for every combination of its discrete parents' levels. Other
         families are for nodes without continuous neighbors. ``tb.Categorical(levels=...)`` declares levels.
         ``tb.WithMissing(family)`` models informative missing values: by one more level of a discrete node, or by a
-        binary indicator with the same parents, called ``"age (there)"`` for ``"age"``.
+        binary indicator with the same parents, called ``"age (present)"`` for ``"age"``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` takes the posterior means of CPTs and of linear models between continuous nodes; the parameters of
         other continuous nodes are integrated out.

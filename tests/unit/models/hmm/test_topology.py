@@ -333,7 +333,7 @@ def test_tied_states_stay_so_through_em(estimate, tmp_path):
     model.save(tmp_path / "m.tally")
     np.testing.assert_array_equal(np.ravel(tb.load(tmp_path / "m.tally").emission_[0].mean), mean)
     other = tb.HiddenMarkovModel(3, tb.Gaussian(), estimate=estimate, random_state=0, max_iter=40).fit(X)
-    with pytest.raises(tb.DataError, match="initial= has other emissions"):
+    with pytest.raises(tb.DataError, match="initial= has different emissions"):
         tb.HiddenMarkovModel(3, tb.Gaussian(), **options).fit(X, initial=other)
 
 

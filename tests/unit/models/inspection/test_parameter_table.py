@@ -48,15 +48,15 @@ def test_every_family_is_told_in_its_own_words(estimate):
     model = tb.NaiveBayes(COLUMNS, estimate=estimate).fit(ROWS, "kind")
     found = model.parameters_
     assert next(iter(found)) == "kind"
-    assert set(found) == {*COLUMNS, "kind", "salary (there)"}
+    assert set(found) == {*COLUMNS, "kind", "salary (present)"}
     assert found["sky"].columns == tuple(dict.fromkeys(ROWS["sky"].tolist()))
     assert found["wet"].columns == (False, True)
     assert found["age"].columns == ("[0, 30)", "[30, 60)", "60 and more")
-    assert found["smokes"].columns == found["salary (there)"].columns == (0, 1)
+    assert found["smokes"].columns == found["salary (present)"].columns == (0, 1)
     assert found["calls"].columns == ("rate",)
     assert found["warmth"].columns == found["salary"].columns == ("mean", "variance", "std")
     assert found["price"].columns == ("mean of log", "variance of log", "std of log")
-    for name in ("sky", "wet", "age", "smokes", "salary (there)"):
+    for name in ("sky", "wet", "age", "smokes", "salary (present)"):
         np.testing.assert_allclose(found[name].values.sum(axis=-1), 1, rtol=1e-12)
     for name in ("warmth", "salary"):
         np.testing.assert_allclose(found[name].values[:, 2], np.sqrt(found[name].values[:, 1]))
@@ -81,7 +81,7 @@ def test_most_likely_parameters_are_those_of_the_cells():
         )
         assert model.parameter_table("salary")[kind, "mean"] == pytest.approx(of(kind, "salary").mean())
         there = len(of(kind, "salary")) / (N / 2)
-        assert model.parameter_table("salary (there)")[kind, 1] == pytest.approx(there)
+        assert model.parameter_table("salary (present)")[kind, 1] == pytest.approx(there)
         assert model.parameter_table("price")[kind, "mean of log"] == pytest.approx(np.log(of(kind, "price")).mean())
         assert model.parameter_table("age")[kind, "[30, 60)"] == pytest.approx(((of(kind, "age") // 30) == 1).mean())
     unbiased = model.reestimate(estimate="unbiased").parameter_table("warmth")

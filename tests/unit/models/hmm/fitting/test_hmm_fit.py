@@ -250,7 +250,7 @@ def test_a_new_label_is_there():
     steps = {"kind": ["a", "b", None, None, "c", None]}
     model = tb.HiddenMarkovModel(columns=tb.WithMissing(tb.Categorical())).fit(steps, [0, 0, 1, 1, 0, 1], [6])
     first, rest = model.start_, np.array([3.5 / 4, 0.5 / 1])
-    there = model.emission_["kind (there)"].ravel()
+    there = model.emission_["kind (present)"].ravel()
     np.testing.assert_allclose(np.exp(model.score_samples({"kind": ["new"]}, [1])), [first @ (there * rest)])
     missing = model.reestimate(unseen="missing")
     np.testing.assert_allclose(missing.score_samples({"kind": ["new"]}, [1]), [0.0], atol=1e-12)

@@ -108,7 +108,7 @@ def by_enumeration(model, node, known):
             ]
         if "salary" in known:
             place = model.levels_["paid"].index(row["paid"])
-            there = model.cpt("salary (there)").values[place, 1]
+            there = model.cpt("salary (present)").values[place, 1]
             p *= (
                 1 - there
                 if known["salary"] is None
@@ -204,8 +204,8 @@ def test_mean_of_a_continuous_node_with_indicator():
     rows_with_evidence = frame[["job", "kids", "happy"]].assign(
         paid=np.where(np.arange(600) % 2, "never seen", frame["paid"])
     )
-    there = model.predict(rows_with_evidence, "salary (there)")
-    shares, table = model.predict_proba(rows_with_evidence)["paid"], model.cpt("salary (there)").values[:, 1]
+    there = model.predict(rows_with_evidence, "salary (present)")
+    shares, table = model.predict_proba(rows_with_evidence)["paid"], model.cpt("salary (present)").values[:, 1]
     np.testing.assert_allclose(there, shares @ table, rtol=1e-10)
     means = model.cpt("salary").values[:, 0]
     expected = (shares * table) @ means / (shares @ table)  # if present, given its parents
@@ -243,7 +243,7 @@ def test_hidden_node():
     model = tb.BayesianNetwork(
         {name: ["kind"] for name in COLUMNS}, columns=columns, missing="em", random_state=0, max_iter=500
     ).fit(frame)
-    there = model.cpt("salary (there)").values[:, 1]
+    there = model.cpt("salary (present)").values[:, 1]
     assert model.query("kind").probabilities @ there == pytest.approx(frame["salary"].notna().mean(), abs=0.02)
     with pytest.raises(DataError, match="A node that is never observed"):
         tb.BayesianNetwork({"paid": ["h"]}, columns={"h": tb.WithMissing(tb.Categorical((0, 1)))}, missing="em").fit(
@@ -321,17 +321,17 @@ def test_all_predictions():
     shown = {line.column: line for line in model.summary().columns}
     assert shown["paid"].missing == pytest.approx(frame["paid"].isna().mean())
     assert shown["salary"].missing == pytest.approx(frame["salary"].isna().mean())
-    assert model.reestimate(prior={"salary (there)": tb.Beta(5, 5)}).prior_["salary (there)"] == tb.Beta(5, 5)
-    assert "there" in [text.get_text() for text in model.plot().axes[0].texts]
+    assert model.reestimate(prior={"salary (present)": tb.Beta(5, 5)}).prior_["salary (present)"] == tb.Beta(5, 5)
+    assert "present" in [text.get_text() for text in model.plot().axes[0].texts]
     picture = model.plot(given={"paid": "low"})
-    assert any("→ absent, there 0.6" in text.get_text() for text in picture.axes[0].texts)
+    assert any("→ missing, present 0.6" in text.get_text() for text in picture.axes[0].texts)
     assert "(missing)" in list(model.plot_posteriors({"salary": None}).to_frame()["level"])
     evaluation = tb.evaluate(model, frame, "paid")
     assert evaluation.log_loss.value < 1.1
     assert "(missing)" in repr(evaluation)
     assert tb.cross_validate(model, frame, "kids").log_loss.value > 0
     check = tb.predictive_check(model, frame)
-    assert any("salary (there)" in str(line) for line in check.table)
+    assert any("salary (present)" in str(line) for line in check.table)
     other = tb.BayesianNetwork({**PARENTS, "salary": ["job"]}, columns=COLUMNS).fit(frame)
     assert len(tb.compare({"one": model, "other": other}).description_length) == 2
     assert tb.compare({"one": model, "same": network().partial_fit(frame)})
@@ -355,8 +355,8 @@ def test_learned_tree_with_missing_values_as_levels():
 
 def test_invalid_networks_raise():
     frame = draw()
-    with pytest.raises(DataError, match=r"beside a column 'salary \(there\)'"):
-        network().fit(frame.assign(**{"salary (there)": 1.0}))
+    with pytest.raises(DataError, match=r"beside a column 'salary \(present\)'"):
+        network().fit(frame.assign(**{"salary (present)": 1.0}))
     with pytest.raises(DataError, match="a block of columns"):
         tb.BayesianNetwork({"b": ["y"]}, columns={"b": tb.WithMissing(tb.Gaussian())}).fit(
             {"b": np.ones((3, 2)), "y": [0, 1, 1]}
