@@ -16,7 +16,7 @@ class WithMissing(Family):
     """A column with informative missingness: missing is a value of its own.
 
     p(cell) = p(present) · p(value) for a present cell, and p(missing) for a missing one. A model adds a binary column
-    with the missing-value indicator, named ``"age (present)"`` for ``"age"`` in `explain`, ``prior=`` and ``prior_``. For
+    with the missing-value indicator, named ``"age (present)"`` for ``"age"`` in `explain`, ``prior=``, ``prior_``. For
     classifiers that count pairs of columns, and for categorical nodes of a `BayesianNetwork`, missing is one more level
     of the column, shown as ``(missing)``. Unseen levels at prediction are neither present nor missing: they are
     ignored.

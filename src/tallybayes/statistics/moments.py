@@ -267,7 +267,7 @@ class Moments(Statistics):
         return same and all_close(self._scatter_or_zero(tolerance), other._scatter_or_zero(tolerance), tolerance)
 
     def _scatter_or_zero(self, tolerance: float) -> np.ndarray:
-        """Return the scatter, with elements of full moments below the squared tolerance, relative to the sums, set to 0.
+        """Return the scatter; elements of full moments below the squared tolerance, relative to the sums, become 0.
 
         Forgetting most rows leaves rounding errors of the forgotten products, also where the scatter is 0.
         """

@@ -9,7 +9,6 @@ from scipy.special import softmax
 
 from tallybayes.data.table import Table
 from tallybayes.estimation.factor_sampling import MissingCellPrediction
-from tallybayes.families.binned import Binned
 from tallybayes.families.protocols.counting import sql_group_value
 from tallybayes.models.one_dependence.estimated_pairs import EstimatedPairs
 from tallybayes.models.one_dependence.pair_counts import discretize
@@ -33,8 +32,7 @@ def columns_of_codes(pairs: EstimatedPairs, codes: np.ndarray, rng: np.random.Ge
         if not family.bins:
             columns[name] = labels_at(pairs.counts.domains[index[name]].levels, code)
             continue
-        binned = family.present_family or family
-        assert isinstance(binned, Binned)
+        binned: Any = family.present_family or family
         ends = binned.ends
         if family.present_family is not None:
             ends = np.append(ends, np.nan)  # the bin of missing values
