@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
-from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.cell_checks import first_invalid_cell, out_of_support
@@ -77,12 +76,11 @@ def _check_form(
 ) -> None:
     """Check that a scoring form has the log probabilities of rows, up to a term equal in all groups."""
     form = form_of(family, parameters, predictive)
-    if (
-        form is None or isinstance(form, CellSumForm) or family.is_bag_of_words
-    ):  # whose forms omit the multinomial coefficient
+    evaluate = getattr(form, "evaluate", None)  # sums over cells score whole rows
+    if evaluate is None or family.is_bag_of_words:  # these forms omit the multinomial coefficient
         return
     cells = np.asarray(transform(family, rows))
-    scores = form.evaluate(cells).reshape(len(rows), -1).sum(axis=-1)
+    scores = evaluate(cells).reshape(len(rows), -1).sum(axis=-1)
     jacobian = log_jacobian(family, cells)
     scores = scores if jacobian is None else scores + jacobian
     difference = scores - expected.reshape(len(rows), -1).sum(axis=-1)
