@@ -82,3 +82,22 @@ def test_pictures_are_small_and_sound(picture):
     assert picture.stat().st_size < 80_000
     with Image.open(picture) as image:
         image.verify()
+
+
+PRIVATE_WORDS = (
+    r"\b(told|tells?|telling|asked|asks|nobody|owed|strangers?|heaps?|climb(?:s|ed|ing)?|mend(?:s|ed|ing)?|beliefs?"
+    r"|refus\w+)\b"
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/README.md", "docs/design.md"]
+)
+def test_short_sentences_in_standard_terms(name):
+    text = (DOCS.parent / name).read_text(encoding="utf-8")
+    assert re.findall(PRIVATE_WORDS, text) == []
+    lines = [line.strip() for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).split("\n")]
+    prose = " ".join(line for line in lines if line and not line.startswith(("|", "#")))
+    prose = re.sub(r"`[^`]*`", "code", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", prose))
+    words = [len(sentence.split()) for sentence in re.split(r"(?<=[.!?:])\s+", prose)]
+    assert sum(words) / len(words) <= 20
