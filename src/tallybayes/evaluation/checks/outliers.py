@@ -103,17 +103,11 @@ def _missing_patterns(table: Table, draws: Table) -> list[tuple[np.ndarray, dict
     if not names:
         return [(np.arange(table.n_rows), {})]
     cells = np.column_stack([missing[name] for name in names])
-    patterns, of_row, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
-    of_row = np.ravel(of_row)
-    frequent = np.argsort(-counts, kind="stable")[:_PATTERNS].tolist()
-    groups = [
-        (np.flatnonzero(of_row == pattern), {name: patterns[pattern, k : k + 1] for k, name in enumerate(names)})
-        for pattern in frequent
-    ]
-    rare = np.flatnonzero(~np.isin(of_row, frequent))
-    if len(rare):
-        groups.append((rare, {name: cells[rare, k] for k, name in enumerate(names)}))
-    return groups
+    _, of_row, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    frequent = np.argsort(-counts, kind="stable")[:_PATTERNS]
+    group = np.where(np.isin(of_row, frequent), of_row, -1).ravel()
+    parts = (np.flatnonzero(group == pattern) for pattern in [*frequent.tolist(), -1])
+    return [(rows, {name: cells[rows, k] for k, name in enumerate(names)}) for rows in parts if len(rows)]
 
 
 def _with_missing_cells(draws: Table, missing: dict[Any, np.ndarray]) -> Table:
