@@ -54,15 +54,13 @@ def as_frame(
             return pd.DataFrame(parts, index=None if like is None else like.index, copy=True)
         import pyarrow as pa
 
+        parts = {str(name): like[name] if name in own else _arrow(column) for name, column in columns.items()}
         if kind == "pyarrow":
-            parts = {str(name): like.column(name) if name in own else _arrow(c) for name, c in columns.items()}
             return pa.table(parts)
         import polars as pl
     except ImportError:
         return dict(columns)
-    return pl.DataFrame(
-        {str(name): like[name] if name in own else pl.from_arrow(_arrow(c)) for name, c in columns.items()}
-    )
+    return pl.DataFrame(parts)
 
 
 def _names(frame: pd.DataFrame) -> list[Name]:

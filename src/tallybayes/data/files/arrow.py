@@ -91,26 +91,20 @@ class ArrowFiles(Files):
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
+        import pyarrow as pa
+
         wanted = self.schema.names if columns is None else list(columns)
         self.check_columns(wanted)
-        schema = self._selected(wanted)
+        schema = pa.schema([self.schema.field(name) for name in wanted])
         read = self._ipc
         n_rows = rows_of(schema)
         if self.format == "parquet":
-            import pyarrow as pa
-
             narrow = all(pa.types.is_integer(kind) and kind.bit_width == 8 for kind in schema.types)
             read = self._parquet
             n_rows = min(n_rows, _PARQUET_ROWS << narrow)
         for path in self.paths:
             with reading(path, f"as {self.format}"):
                 yield from with_location(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
-
-    def _selected(self, names: Sequence[str]) -> pa.Schema:
-        """Return the schema of some columns."""
-        import pyarrow as pa
-
-        return pa.schema([self.schema.field(name) for name in names])
 
     def _parquet(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.Table]:
         """Yield batches of a Parquet file in bounded memory, whatever the size of row groups."""
@@ -259,17 +253,15 @@ def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
     import pyarrow as pa
 
     first_path, first = next(iter(schemas.items()))
+    expected = first.names
     for path, schema in schemas.items():
-        expected = first.names
         names = schema.names  # a new list at every access
-        missing, additional = (
-            [name for name in columns if name not in others]
-            for columns, others in ((expected, frozenset(names)), (names, frozenset(expected)))
-        )
-        if missing or additional:
-            incomplete, complete = (path, first_path) if missing else (first_path, path)
+        in_one = frozenset(expected).symmetric_difference(names)
+        differing = next((name for name in (*expected, *names) if name in in_one), None)
+        if differing is not None:
+            incomplete, complete = (path, first_path) if differing in expected else (first_path, path)
             raise DataError(
-                f"{incomplete} has no column {(missing or additional)[0]!r}, which {complete} has; expected the same "
+                f"{incomplete} has no column {differing!r}, which {complete} has; expected the same "
                 "columns in all files.\n    Select the columns to read: tb.table(files, columns=[...])."
             )
         for name in expected:

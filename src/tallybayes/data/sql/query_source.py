@@ -273,8 +273,11 @@ class Query(Source):
             names["to"]: f"CASE WHEN LAG(1) {over} IS NOT NULL THEN {label} END",
             names["end"]: f"CASE WHEN LEAD(1) {over} IS NULL THEN 1 ELSE 0 END",
         }
-        others = {name: quote(name) for name in self.names if name not in (state, sequence, order)}
-        others = {name: text for name, text in others.items() if name.lower() != names["state"].lower()}
+        others = {
+            name: quote(name)
+            for name in self.names
+            if name not in (state, sequence, order) and name.lower() != names["state"].lower()
+        }
         return self.selecting(columns), self.selecting({**others, names["state"]: label})
 
     def selecting(self, columns: dict[str, str]) -> Query:

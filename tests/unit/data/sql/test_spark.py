@@ -101,7 +101,7 @@ def test_rows_are_read_in_order_and_in_parts(spark, monkeypatch):
 @pytest.mark.slow
 def test_what_there_is_not(spark):
     for query in ("nope", "no.where", "select * from nope", "with a as (select 1) insert into t select * from a"):
-        with pytest.raises(tb.DataError, match=r"no table 'no.*' to be read|the query cannot be asked"):
+        with pytest.raises(tb.DataError, match=r"the table 'no.*' cannot be read|the query cannot be run"):
             tb.table(spark, query)
     twice = spark.sql("SELECT 1 AS x, 2 AS x, 'a' AS y")
     with pytest.raises(tb.DataError, match="two columns 'x'"):
