@@ -20,7 +20,6 @@ from tallybayes.export.portable_scorer import (
     PortableScorer,
     RowDensity,
     Terms,
-    Total,
     Tree,
 )
 from tallybayes.families._shared.sql_aggregates import Expression, SqlColumn
@@ -107,10 +106,7 @@ class _RowScore:
             if isinstance(part, RowDensity) and part.cells:
                 self._add_density(part, str(number))
             elif isinstance(part, Terms):
-                self._add_terms(part)
-            elif isinstance(part, Total):
-                (n,) = self.engine.step(f"sum_{number}", **{f"n{number}_": self._columns(part.cells).sum(keep=True)})
-                self.terms.append(0.0 - log_rising(n, part.start))
+                self._add_terms(part, str(number))
             elif isinstance(part, Parents | Tree):
                 numbers = {cell: self._columns((cell,)) for cell in part.cells if cell.reading is not None}
                 self.terms.append(self.engine.pair_scores(part, numbers))
@@ -185,12 +181,14 @@ class _RowScore:
         self.penalties += arrays[: len(penalties)]
         self.indicators |= dict(zip(indicators, arrays[len(penalties) :], strict=True))
 
-    def _add_terms(self, terms: Terms) -> None:
+    def _add_terms(self, terms: Terms, number: str) -> None:
         """Add the log probabilities of columns; missing cells add 0."""
         x = self._indicator(terms.cells[0]) if terms.is_indicator else self._columns(terms.cells)
-        x = x.expand(-1)
-        log_prob = column_log_prob(x, terms.form)
-        self.terms.append(self.engine.where(x.is_missing(), 0.0, log_prob).sum(-2))
+        log_prob = column_log_prob(x.expand(-1), terms.form)
+        self.terms.append(self.engine.where(x.expand(-1).is_missing(), 0.0, log_prob).sum(-2))
+        if terms.total is not None:
+            (n,) = self.engine.step(f"sum_{number}", **{f"n{number}_": x.sum(keep=True)})
+            self.terms.append(0.0 - log_rising(n, terms.total))
 
     def _indicator(self, cell: Cell) -> Array:
         """Return a missing-value indicator; it is missing if the cell is invalid or unseen."""

@@ -78,18 +78,15 @@ class Lookup(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The form of some columns or missing-value indicators, with arrays of shape (columns, classes)."""
+    """The form of some columns or missing-value indicators, with arrays of shape (columns, classes).
+
+    ``total`` adds the term −log Γ(total + N) + log Γ(total) of the sum N of the cells of a row.
+    """
 
     cells: tuple[Cell, ...]
     form: ColumnForm
+    total: np.ndarray | None = None
     is_indicator: bool = False
-
-
-class Total(NamedTuple):
-    """The term −log Γ(start + N) + log Γ(start) of the sum N of the cells of a row."""
-
-    cells: tuple[Cell, ...]
-    start: np.ndarray
 
 
 class PatternScore(NamedTuple):
@@ -205,7 +202,7 @@ class PortableScorer(NamedTuple):
 
     classes: list[Any]
     log_prior: np.ndarray
-    parts: list[Lookup | Terms | Total | RowDensity | Parents | Tree]
+    parts: list[Lookup | Terms | RowDensity | Parents | Tree]
     calibration: Calibration
     unseen: str
     dates: tuple[Name, ...] = ()  # columns that are read as the parts of their dates
@@ -322,9 +319,9 @@ def _add(scores: PortableScorer, part: FactorScorer, domains: list[Domain], impo
     elif isinstance(form, MultivariateNormalForm | MultivariateTForm):
         scores.parts.append(RowDensity(varied, form, np.array(positions, dtype=int), ~impossible))
     elif varied:
-        scores.parts.append(Terms(varied, _columns(form, positions, impossible)))
-        if isinstance(form, PolyaUrnForm) and form.total is not None:
-            scores.parts.append(Total(tuple(cells), np.where(impossible, 1.0, form.total[:, 0])))
+        total = getattr(form, "total", None)
+        total = None if total is None else np.where(impossible, 1.0, total[:, 0])
+        scores.parts.append(Terms(varied, _columns(form, positions, impossible), total))
     return dict(zip(names, cells, strict=True))
 
 

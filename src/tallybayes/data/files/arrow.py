@@ -43,6 +43,7 @@ class ArrowFiles(Files):
     def schema(self) -> pa.Schema:
         """The columns and their types; strings in Parquet files are read as dictionaries."""
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         schemas: dict[str, pa.Schema] = {}
         for path in self.paths:
@@ -51,7 +52,8 @@ class ArrowFiles(Files):
                     with pa.ipc.open_stream(path) as stream:
                         schemas[path] = stream.schema.remove_metadata()
                 else:
-                    schemas[path] = self._schema_of(path)
+                    read = pq.read_schema if self.format == "parquet" else lambda path: pa.ipc.open_file(path).schema
+                    schemas[path] = read(path).remove_metadata()
                 check_unique_names(schemas[path].names, path)  # decodes the names, which may not be UTF-8
         schema = united(schemas)
         if self.format != "parquet":
@@ -68,19 +70,6 @@ class ArrowFiles(Files):
             return None
         with reading(self.name, f"as {self.format}"):
             return int(ds.dataset(self.paths, schema=self.schema, format=self.format).count_rows())
-
-    def _schema_of(self, path: str) -> pa.Schema:
-        """Return the columns of one file and their types."""
-        import pyarrow as pa
-        import pyarrow.dataset as ds
-        import pyarrow.parquet as pq
-
-        try:
-            return ds.dataset(path, format=self.format).schema.remove_metadata()
-        except pa.ArrowInvalid:
-            schema = pq.read_schema(path) if self.format == "parquet" else pa.ipc.open_file(path).schema
-            check_unique_names(schema.names, path)
-            raise
 
     def _is_stream(self, path: str) -> bool:
         """Return whether a file is in the Arrow streaming format, which has no mark at its beginning."""

@@ -91,8 +91,6 @@ class CsvFiles(Files):
 
     def _first_schema(self, path: str) -> pa.Schema:
         """Return the columns and types of one file, from its first chunk."""
-        import pyarrow as pa
-
         chunk = next(self._chunks(path), None)
         if chunk is None:
             raise DataError(f"{path} is empty; expected a header line, or names=[...] and rows.")
@@ -101,11 +99,8 @@ class CsvFiles(Files):
         threads = chunk.data.find(b"\n") < _BLOCK // 1024
         try:
             table, n_bad = self._parsed(path, chunk, self.types, threads=threads)
-        except pa.ArrowInvalid:  # without the line
-            try:
-                table, n_bad = self._parsed(path, chunk, self.types)
-            except pa.ArrowInvalid as error:
-                raise self._parse_error(path, chunk, error) from None
+        except DataError:  # without the line
+            table, n_bad = self._parsed(path, chunk, self.types)
         names = table.schema.names
         check_unique_names(names, path)
         unknown = [name for name in self.types if name not in names]
@@ -153,13 +148,10 @@ class CsvFiles(Files):
                 return table.select(list(kinds)).cast(pa.schema(list(parsed_types.items()))), n_bad, line
         try:
             return *self._parsed(path, chunk, parsed_types, list(kinds)), line
-        except pa.ArrowInvalid as error:
-            if _COLUMN.search(str(error)) is None or self.on_bad == "error":
-                raise self._parse_error(path, chunk, error) from None
-        try:
-            table, n_bad = self._parsed(path, chunk, dict.fromkeys(kinds, pa.string()), list(kinds))
-        except pa.ArrowInvalid as error:
-            raise self._parse_error(path, chunk, error) from None
+        except _BadCellError:
+            if self.on_bad == "error":
+                raise
+        table, n_bad = self._parsed(path, chunk, dict.fromkeys(kinds, pa.string()), list(kinds))
         table, n_cells = _converted(table, kinds, self.on_bad)
         return table, n_bad + n_cells, line
 
@@ -185,22 +177,25 @@ class CsvFiles(Files):
 
         if self.on_bad != "error":
             check_utf8(path, chunk, self.encoding)  # Arrow decodes skipped rows
-        table = arrow_csv.read_csv(
-            pa.BufferReader(chunk.data),
-            read_options=arrow_csv.ReadOptions(
-                block_size=_BLOCK // 8 if threads else len(chunk.data) + 1,
-                column_names=self.names if chunk.line == 1 else self._names[path],
-                use_threads=threads,
-            ),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self.delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=None if self.on_bad == "error" else skip,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict(types), include_columns=columns, strings_can_be_null=True, **nulls
-            ),
-        )
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(chunk.data),
+                read_options=arrow_csv.ReadOptions(
+                    block_size=_BLOCK // 8 if threads else len(chunk.data) + 1,
+                    column_names=self.names if chunk.line == 1 else self._names[path],
+                    use_threads=threads,
+                ),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    newlines_in_values=True,
+                    invalid_row_handler=None if self.on_bad == "error" else skip,
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict(types), include_columns=columns, strings_can_be_null=True, **nulls
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise self._parse_error(path, chunk, error) from None
         return table, len(skipped)
 
     def _parse_error(self, path: str, chunk: TextChunk, error: Exception) -> DataError:
@@ -223,10 +218,14 @@ class CsvFiles(Files):
         name = names[int(column.group(1))] if int(column.group(1)) < len(names) else column.group(1)
         kind, _, value = message.partition(": invalid value ")
         wider = "float64" if kind.startswith(("int", "uint")) and _NUMBER.fullmatch(value) else "string"
-        return DataError(
+        return _BadCellError(
             f"{where}, column {name!r}: found {value or message}; expected {kind}, the type of the rows before.\n"
             f"    Set the type: tb.table(..., types={{{name!r}: {wider!r}}}); or pass on_bad='missing' or 'skip'."
         )
+
+
+class _BadCellError(DataError):
+    """A cell is not of the type of its column."""
 
 
 def _fast(kind: pa.DataType) -> pa.DataType:
