@@ -33,7 +33,7 @@ def dates_of(name: object) -> list[Name]:
     return columns_named(source) if part in PARTS and source else []
 
 
-def origins(name: Any) -> list[Name]:
+def origins(name: Name) -> list[Name]:
     """Return a name and the columns it may be derived from, as a missing-value indicator or a part of dates."""
     names = [name]
     for other in names:

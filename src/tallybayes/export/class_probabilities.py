@@ -89,13 +89,14 @@ class _RowScore:
         self.scores = scores
         self.engine = engine
         self.most = most
+        self.with_indicator = scores.with_indicator
         self.terms: list[Array] = []  # of shape (classes,)
         self.penalties: list[Array] = []  # missing where a row has no result, else 0: (1,)
         self.raw: dict[Cell, Array] = {}  # numbers as they are: (1,)
         self.numbers: dict[Cell, tuple[Array, int]] = {}  # transformed numbers of cells of one kind, and the position
         self.indicators: dict[Cell, Array] = {}  # missing-value indicators of categorical cells: (1,)
 
-    def total(self) -> Array:
+    def total(self) -> Operand:
         """Return the score: (classes,)."""
         self._read_numbers()
         parts = self.scores.parts
@@ -112,7 +113,7 @@ class _RowScore:
                 self.terms.append(self.engine.pair_scores(part, numbers))
         if self.penalties:
             self.terms += self.engine.step("requirements", required=self.engine.total(self.penalties))
-        return self.engine.total(self.terms) + self.scores.log_prior
+        return self.engine.total(self.terms) + self.scores.log_prior if self.terms else self.scores.log_prior
 
     # ---- Cells -----------------------------------------------------------------------------------------------------
 
@@ -170,7 +171,7 @@ class _RowScore:
             parts.append(part if lookup.unseen is None else where(is_unseen, lookup.unseen, part))
             if self.scores.unseen == "error":
                 penalties.append(where(is_unseen, MISSING, 0.0))
-            if cell.reading is None and cell in self.scores.with_indicator:
+            if cell.reading is None and cell in self.with_indicator:
                 present = where(is_unseen, MISSING, 1.0) if self.scores.unseen == "missing" else 1.0
                 indicators[cell] = where(is_missing, 0.0, present)
         computed = {f"g{stage}_": self.engine.total(parts)}
@@ -221,11 +222,11 @@ class _RowScore:
         self.terms.append(log_norm - power * log_ratio)
 
 
-def _normalized(scores: PortableScorer, engine: RowEngine, score: Array) -> ClassProbabilities:
+def _normalized(scores: PortableScorer, engine: RowEngine, log_joint: Operand) -> ClassProbabilities:
     """Return normalized probabilities from scores; rows impossible in all classes get the class prior."""
     where = engine.where
     calibration = scores.calibration
-    (score,) = engine.step("scored", s=score)
+    (score,) = engine.step("scored", s=log_joint)
     (best,) = engine.step("best", best=score.max())
     prior = scores.log_prior - scores.log_prior.max()
     difference = where(best < IMPOSSIBLE / 1e5, prior, score - best) / calibration.temperature

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import gammaln
@@ -11,6 +11,7 @@ from tallybayes.data.sql.row_arrays import Array
 from tallybayes.export.portable_scorer import IMPOSSIBLE, ColumnForm, bounded
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, NormalForm, StudentTForm
 
+Number = TypeVar("Number", Array, np.ndarray)
 _SHIFT = 8  # shift of the argument of Stirling's series
 _LARGE = 50.0  # arguments from which the series is accurate without a shift
 
@@ -73,7 +74,7 @@ def log_rising(x: Array, start: np.ndarray) -> Array:
     return x.engine.where(is_large, from_large - common_series, from_small)
 
 
-def _correction(z: Any) -> Any:
+def _correction(z: Number) -> Number:
     """Return the correction of Stirling's series: 1/(12 z) − 1/(360 z³) + 1/(1260 z⁵) − 1/(1680 z⁷)."""
     square = z * z
     return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / square) / square) / square) / z

@@ -405,6 +405,11 @@ def test_mixtures_and_models_that_were_given(database, mixed):
     check(given, database, asked)
 
 
+def test_a_model_without_columns_has_the_prior(database):
+    model = tb.NaiveBayes({}).fit({"x": [1.0, 2.0, 3.0], "y": ["a", "b", "b"]}, "y")
+    check(model, database, pd.DataFrame({"x": [0.0, 1.0], "id": range(2)}))
+
+
 def test_names_that_are_taken_get_an_underscore():
     model = tb.NaiveBayes().fit({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, "y")
     database = sqlite3.connect(":memory:")

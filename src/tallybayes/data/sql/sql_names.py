@@ -88,13 +88,12 @@ def find_table(dialect: Dialect, name: str) -> str:
 def _listed(dialect: Dialect, name: str) -> str:
     """Return the names of the tables as they may be typed, similar names first, for a message."""
     fold = dialect.folds if dialect.quoted_folds else str
-    first: dict[str, Entry] = {}
     entries = [entry for entry in sorted(dialect.tables(), key=_order) if not entry.internal]
     if len({entry.database for entry in entries}) == 1:
         entries = [Entry(None, *entry[1:]) for entry in entries]
-    typed = dict.fromkeys(_typed(one, alone=first.setdefault(fold(one.name), one) is one) for one in entries)
-    similar = [str(close) for close in closest_names(name, typed, _SHOWN)]
-    names = [*similar, *(other for other in typed if other not in similar)]
+    first = {fold(entry.name): entry for entry in reversed(entries)}
+    typed = dict.fromkeys(_typed(entry, alone=first[fold(entry.name)] is entry) for entry in entries)
+    names = list(dict.fromkeys([*map(str, closest_names(name, typed, _SHOWN)), *typed]))
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more if names else "none"
 
