@@ -212,12 +212,15 @@ class LinearNormalInverseGamma(ParameterDistribution):
     def leverage(self, x: np.ndarray) -> np.ndarray:
         """Return the variance of the expected value at inputs (n, inputs), divided by σ²; shape (n, *given)."""
         self._require_proper("uncertainty")
-        given = self.given_shape
-        p = self.n_inputs
-        x = x.reshape(len(x), *(1 for _ in given), p) if x.ndim == 2 else x
-        deviation = np.moveaxis(x - self.input_center, 0, -1) + np.zeros((*given, p, len(x)))
+        given, p = self.given_shape, self.n_inputs
+        deviation = np.moveaxis(self._deviation(x), 0, -1) + np.zeros((*given, p, len(x)))
         half = np.linalg.solve(np.broadcast_to(self.precision_cholesky, (*given, p, p)), deviation)
         return np.moveaxis((half**2).sum(axis=-2), -1, 0) + self._center_variance()
+
+    def _deviation(self, x: np.ndarray) -> np.ndarray:
+        """Return inputs (n, inputs) minus the center, with axes for groups."""
+        x = x.reshape(len(x), *(1,) * len(self.given_shape), self.n_inputs) if x.ndim == 2 else x
+        return np.asarray(x - self.input_center)
 
     def _center_variance(self) -> np.ndarray:
         """Return the variance of the value at the input center, divided by σ²."""
@@ -225,8 +228,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def at(self, x: np.ndarray) -> np.ndarray:
         """Return the expected value at inputs (n, inputs), with shape (n, *given)."""
-        x = x.reshape(len(x), *(1 for _ in self.given_shape), self.n_inputs) if x.ndim == 2 else x
-        return np.asarray(((x - self.input_center) * self.location).sum(axis=-1) + self.intercept_location)
+        return np.asarray((self._deviation(x) * self.location).sum(axis=-1) + self.intercept_location)
 
     def _inverse_root(self) -> np.ndarray:
         """Return the inverse of the Cholesky root of the precision."""

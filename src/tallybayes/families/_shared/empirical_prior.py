@@ -184,12 +184,10 @@ def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _fit_gamma(totals: Totals, default: Gamma) -> tuple[np.ndarray, np.ndarray]:
     """Return shape and rate of every column, maximizing Σ [log Γ(a + x)/Γ(a) + a log b − (a + x) log(b + n)]."""
-    (x, n), inverse = _distinct(totals.total, totals.column_weights())
+    weight = totals.column_weights()
+    known = ((weight > 0).sum(axis=0) > 1) & (totals.total.sum(axis=0) > 0)
+    (x, n), inverse = _distinct(totals.total[:, known], weight[:, known])
     n_groups, rows, events = (n > 0).sum(axis=0), n.sum(axis=0), x.sum(axis=0)
-    known = (n_groups > 1) & (events > 0)
-    position = np.cumsum(known) - 1
-    x, n, n_groups, rows, events = (part[..., known] for part in (x, n, n_groups, rows, events))
-
     mean = events / rows
     low = np.stack([np.log(2 / n_groups), np.full_like(mean, -60.0)], -1)
     high = np.log(np.stack([10 * events + 10, rows], -1))
@@ -201,11 +199,8 @@ def _fit_gamma(totals: Totals, default: Gamma) -> tuple[np.ndarray, np.ndarray]:
         active = active[~done]
         if not len(active):
             break
-    solution = np.exp(point)
-    is_fitted = known[inverse]
-    source = position[inverse][is_fitted]
-    shape, rate = (np.array(np.broadcast_to(part, inverse.shape)) for part in (default.shape, default.rate))
-    shape[is_fitted], rate[is_fitted] = solution[source, 0], solution[source, 1]
+    shape, rate = (np.array(np.broadcast_to(part, known.shape)) for part in (default.shape, default.rate))
+    shape[known], rate[known] = np.exp(point)[inverse].T
     return shape, rate
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from tallybayes import kernels
 from tallybayes.families._shared.blocks import Block, Dense, dense, n_columns, n_rows
-from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments, choose_anchor
 from tallybayes.statistics.sufficient_statistics import Statistics
 
@@ -76,11 +75,9 @@ def _split(
 def _join(halves: Moments, anchor: np.ndarray) -> Moments:
     """Return the moments of the sums of both halves."""
     d = len(anchor)
-    first = halves.first_sum.map(lambda a: a[..., :d]) + halves.first_sum.map(lambda a: a[..., d:])
+    first = halves.first_sum[..., :d] + halves.first_sum[..., d:]
 
-    def block(row: int, column: int) -> DoubleDouble:
-        rows, columns = slice(row * d, row * d + d), slice(column * d, column * d + d)
-        return halves.second_sum.map(lambda a: a[..., rows, columns])
-
-    second = block(0, 0) + (block(0, 1) + block(1, 0)) + block(1, 1)
+    sums = halves.second_sum
+    mixed = sums[..., :d, d:] + sums[..., d:, :d]
+    second = sums[..., :d, :d] + mixed + sums[..., d:, d:]
     return Moments(anchor, halves.weight_sum, first, second)
