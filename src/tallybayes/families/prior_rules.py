@@ -102,19 +102,18 @@ class PerColumn(PriorRule):
             family.resolve_prior(prior, part, estimate) for prior, part in zip(self.priors, parts, strict=True)
         ]
         first = distributions[0]
-        settings = {f.name for f in fields(first) if not isinstance(getattr(first, f.name), np.ndarray)}  # type: ignore[arg-type]
-        same = all(
-            type(other) is type(first) and all(getattr(other, name) == getattr(first, name) for name in settings)
-            for other in distributions
-        )
-        if not same:
+        names: list[str] = [field.name for field in fields(first)]  # type: ignore[arg-type]
+        arrays = [name for name in names if isinstance(getattr(first, name), np.ndarray)]
+        kinds = [
+            (type(each), [getattr(each, name, None) for name in names if name not in arrays]) for each in distributions
+        ]
+        if kinds.count(kinds[0]) < len(kinds):
             raise PriorError(
                 f"the priors {', '.join(map(repr, distributions[:3]))} of {family!r} differ in class; expected "
                 "one class.\n    Pass columns= with a separate family for each column."
             )
         widths = [int(part.segments.sizes[0]) if isinstance(part, Counts) else 1 for part in parts]
-        names = [f.name for f in fields(first) if f.name not in settings]  # type: ignore[arg-type]
-        return first.replace(**{name: _join([getattr(d, name) for d in distributions], widths) for name in names})
+        return first.replace(**{name: _join([getattr(d, name) for d in distributions], widths) for name in arrays})
 
 
 def _join(columns: Sequence[np.ndarray], widths: Sequence[int]) -> np.ndarray:

@@ -46,8 +46,8 @@ def density_terms(form: MultivariateNormalForm | MultivariateTForm, row: np.ndar
     if not k:
         return DensityTerms("no observed cells", {}, mean)
     groups = np.arange(len(mean))
-    whitened_mean = np.broadcast_to(form.whitened(mean[:, known], known)[0], (len(mean), len(mean), k))[groups, groups]
-    squared_norms = ((form.whitened(row[None, known], known)[0][0] - whitened_mean) ** 2).sum(axis=-1)
+    whitened = form.whitened(row[known] - mean[:, known], known)[0]  # by every group, of every group's deviation
+    squared_norms = (np.broadcast_to(whitened, (len(mean), len(mean), k))[groups, groups] ** 2).sum(axis=-1)
     if isinstance(form, MultivariateNormalForm):
         parts = {"−½ log det(2πΣ)": total + 0.5 * squared_norms, "−½ (x − μ)ᵀ Σ⁻¹ (x − μ)": -0.5 * squared_norms}
         return DensityTerms(f"N(x | μ, Σ) by its quadratic form, {k} columns together", parts, mean)
