@@ -41,12 +41,12 @@ def _solve(
 ) -> tuple[float, float]:
     """Solve two quantile equations for the logarithms of two positive parameters."""
     from scipy.optimize import root
+    from scipy.special import logit
 
-    def residuals(log_parameters: np.ndarray) -> list[float]:
-        """Return the differences of the quantile equations, as logits."""
-        below_low, below_high = tail_masses(*np.exp(np.clip(log_parameters, -500, 500)))
-        # Logits keep the equations well scaled when the tails are thin.
-        return [_logit(below_low) - _logit(tails[0]), _logit(below_high) - _logit(tails[1])]
+    def residuals(log_parameters: np.ndarray) -> np.ndarray:
+        """Return the differences of the quantile equations, as logits: well scaled if the tails are thin."""
+        below = tail_masses(*np.exp(np.clip(log_parameters, -500, 500)))
+        return np.asarray(logit(np.clip(below, 1e-300, 1 - 1e-16)) - logit(tails))
 
     for method in ("hybr", "lm"):
         solution = root(residuals, np.log(start), method=method, tol=1e-13)
@@ -57,9 +57,3 @@ def _solve(
         f"no distribution with the interval {ends[0]} to {ends[1]} was found (probabilities {tails[0]:.3g} and "
         f"{tails[1]:.3g} below the ends).\n    Try a wider interval, or from_mean(mean, strength)."
     )
-
-
-def _logit(p: float) -> float:
-    """Return log(p / (1 − p)), with p clipped to keep it finite."""
-    p = min(max(p, 1e-300), 1 - 1e-16)
-    return float(np.log(p) - np.log1p(-p))

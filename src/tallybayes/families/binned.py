@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -61,30 +62,21 @@ class Binned(LevelFamily):
     allowed_values: ClassVar[str] = "a finite number (or missing)"
 
     def __post_init__(self) -> None:
-        try:
-            edges = [edge.item() if isinstance(edge, np.generic) else edge for edge in self.edges]
-            unbounded = [bool(edges) and edges[0] in (None, -np.inf), bool(edges) and edges[-1] in (None, np.inf)]
-            finite = np.array(edges[unbounded[0] : len(edges) - unbounded[1]], dtype=np.float64)
-        except (TypeError, ValueError):
-            self._raise_invalid_edges()
-        is_increasing = (
-            finite.ndim == 1 and len(finite) > 0 and np.isfinite(finite).all() and (np.diff(finite) > 0).all()
-        )
-        if not is_increasing or len(edges) < 2:
-            self._raise_invalid_edges()
-        edges[0], edges[-1] = (
-            None if is_open else end for is_open, end in zip(unbounded, edges[:: len(edges) - 1], strict=True)
-        )
+        edges: list[Any] = []
+        finite = np.zeros(0)
+        with contextlib.suppress(TypeError, ValueError):  # not numbers, or fewer than two
+            first, *inner, last = (edge.item() if isinstance(edge, np.generic) else edge for edge in self.edges)
+            edges = [None if first == -np.inf else first, *inner, None if last == np.inf else last]
+            n_edges = len(edges) - (edges[-1] is None)
+            finite = np.array(edges[edges[0] is None : n_edges], dtype=np.float64)
+        if not (finite.ndim == 1 and len(finite) and np.isfinite(finite).all() and (np.diff(finite) > 0).all()):
+            raise DataError.wrong_type(
+                "edges of Binned",
+                repr(self.edges),
+                "finite numbers, each larger than the one before, at least 2",
+                "Include the outer edges, as in tb.Binned((0, 18, 65, 120)), or None for an unbounded outer bin.",
+            )
         object.__setattr__(self, "edges", tuple(edges))
-
-    def _raise_invalid_edges(self) -> NoReturn:
-        """Raise DataError for invalid edges."""
-        raise DataError.wrong_type(
-            "edges of Binned",
-            repr(self.edges),
-            "finite numbers, each larger than the one before, at least 2",
-            "Include the outer edges, as in tb.Binned((0, 18, 65, 120)), or None for an unbounded outer bin.",
-        )
 
     @property
     def ends(self) -> np.ndarray:
