@@ -92,8 +92,7 @@ class Hypotheses(ParameterDistribution):
         if callable(self.prior):
             return np.array([float(self.prior(parameter)) for parameter in self.hypotheses.values()])
         if isinstance(self.prior, Mapping):
-            unknown = [name for name in self.prior if name not in self.hypotheses]
-            if unknown or len(self.prior) != len(self.names):
+            if self.prior.keys() != self.hypotheses.keys():
                 raise PriorError(f"the prior names {list(self.prior)}; expected exactly the hypotheses {self.names}.")
             return np.array([float(self.prior[name]) for name in self.names])
         try:

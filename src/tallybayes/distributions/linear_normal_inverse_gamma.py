@@ -110,11 +110,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
         p = self.n_inputs
         if self.location.ndim < 1 or self.precision.ndim < 2 or self.precision.shape[-2:] != (p, p):
             raise PriorError.wrong_shape(name, self.precision.shape, (p, p))
-        numbers = self.location, self.precision, self.intercept_location, self.input_center
-        if not all(np.isfinite(part).all() for part in numbers):
-            raise PriorError(f"{name} needs finite location, precision, intercept_location and input_center.")
-        if not np.allclose(self.precision, np.swapaxes(self.precision, -1, -2), rtol=1e-9, atol=0):
-            raise PriorError(f"{name} needs a symmetric precision matrix.")
+        self._require_finite("location", "precision", "intercept_location", "input_center")
+        self._require_symmetric("precision")
         diagonal = _diagonal_or_none(self.precision) if self.precision_cholesky is None else None
         if diagonal is not None and (diagonal >= 0).all():
             self._freeze(precision_cholesky=np.sqrt(diagonal)[..., None] * np.eye(p))

@@ -92,15 +92,13 @@ class NormalInverseWishart(ParameterDistribution):
         self._require_positive("strength", "degrees_of_freedom")
         if self.scale.ndim < 2 or self.scale.shape[-1] != self.scale.shape[-2]:
             raise PriorError.wrong_shape("NormalInverseWishart", self.scale.shape, (self.n_columns, self.n_columns))
-        if not np.isfinite(self.location).all() or not np.isfinite(self.scale).all():
-            raise PriorError("NormalInverseWishart needs finite location and scale.")
+        self._require_finite("location", "scale")
         if not (self.degrees_of_freedom > self.n_columns - 1).all():
             raise PriorError(
                 f"NormalInverseWishart needs degrees_of_freedom > columns − 1 = {self.n_columns - 1}, "
                 f"found {self.degrees_of_freedom}."
             )
-        if not np.allclose(self.scale, np.swapaxes(self.scale, -1, -2), rtol=1e-9, atol=0):
-            raise PriorError("NormalInverseWishart needs a symmetric scale matrix.")
+        self._require_symmetric("scale")
         if self.root is not None:
             self._freeze("root")
             if self.root.shape[-2:] != self.scale.shape[-2:] or not (_diagonal(self.root) > 0).all():

@@ -157,6 +157,17 @@ class ParameterDistribution(FrozenValue):
         """Raise PriorError unless these parameters are positive and finite."""
         check_positive(type(self).__name__, **{name: getattr(self, name) for name in names})
 
+    def _require_finite(self, *names: str) -> None:
+        """Raise PriorError unless these parameters are finite."""
+        if not all(np.isfinite(getattr(self, name)).all() for name in names):
+            raise PriorError(f"{type(self).__name__} needs finite {', '.join(names[:-1])} and {names[-1]}.")
+
+    def _require_symmetric(self, name: str) -> None:
+        """Raise PriorError unless a parameter consists of symmetric matrices."""
+        matrices = getattr(self, name)
+        if not np.allclose(matrices, np.swapaxes(matrices, -1, -2), rtol=1e-9, atol=0):
+            raise PriorError(f"{type(self).__name__} needs a symmetric {name} matrix.")
+
 
 def check_positive(distribution: str, **parameters: npt.ArrayLike) -> None:
     """Raise PriorError unless these parameters of a distribution are positive and finite."""
