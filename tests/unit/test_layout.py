@@ -321,6 +321,7 @@ THROUGH = {
     "kernels/text": "kernels/text/test_text_counts.py",
     "models": "models/whole",
     "models/classification": "models/naive_bayes/naive_bayes",
+    "models/discriminant": "models/discriminant/gaussian_discriminant",
     "models/classification/methods": "models/classification/methods",
     "models/ensemble": "models/ensemble/test_auto_classifier.py",
     "models/hmm": "models/hmm/hidden_markov_model",

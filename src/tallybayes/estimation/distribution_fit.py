@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes._utils.html import html_parts
 from tallybayes.data.counting import count
@@ -346,12 +347,12 @@ class FittedDistribution:
     def _repr_html_(self) -> str:
         return html_parts((self._title(), ["estimate", ""], self._estimates()))
 
-    def _prior(self, prior: Any, estimate: str = "bayes") -> ParameterDistribution:
+    def _prior(self, prior: Prior, estimate: str = "bayes") -> ParameterDistribution:
         if isinstance(prior, Hypotheses):
             prior = prior.replace(hypotheses={name: self._read(value) for name, value in prior.hypotheses.items()})
         return self.family.resolve_prior(prior, self.statistics, estimate)
 
-    def _posterior(self, prior: Any) -> ParameterDistribution:
+    def _posterior(self, prior: Prior) -> ParameterDistribution:
         return self._prior(prior).update(self.statistics)
 
     def _row_weight(self) -> np.ndarray:
@@ -373,7 +374,7 @@ class FittedDistribution:
                 where = f"column {self.tally.factors[0].columns[int(empty[0][-1])]!r}"
             raise DataError.no_data(where, estimate)
 
-    def _squeeze(self, values: Any) -> Any:
+    def _squeeze(self, values: npt.ArrayLike) -> Any:
         """Drop the column axis of a single column."""
         array = np.asarray(values)
         if self.single and self.family.columnwise and array.ndim and array.shape[-1] == 1:
@@ -417,7 +418,7 @@ class FittedDistribution:
         return self.family.as_parameters(parameters, self.statistics)
 
 
-def _widen(parameter: Any) -> np.ndarray:
+def _widen(parameter: npt.ArrayLike) -> np.ndarray:
     """Add the axis of the single column after those of the groups."""
     array = np.asarray(parameter, dtype=float)
     return array[..., None] if array.ndim == 1 else array
@@ -428,11 +429,11 @@ def _has_one_axis(table: Table) -> bool:
     return table.matrix is None and list(table.columns) == [0] and _is_column(table.columns[0])
 
 
-def _is_column(values: Any) -> bool:
+def _is_column(values: object) -> bool:
     return not isinstance(values, SparseRows) and getattr(values, "ndim", 1) == 1
 
 
-def _open_group(group: Any) -> Any:
+def _open_group(group: Iterable[Any] | SparseMatrix) -> Any:
     """Return the groups: a categorical column, or an array of responsibilities of shape (n, groups)."""
     table = open_table(group)
     if table.matrix is not None:

@@ -168,7 +168,7 @@ class PredictiveWithMissing(Predictive):
         one = (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str)
         table = open_table([values] if one else values)
         names = tuple(table.columns)
-        wanted = self.values._learned.tally.factors[0].columns
+        wanted = self._learned.tally.factors[0].columns
         if not self._learned.single and all(isinstance(name, str) for name in (*names, *wanted)):
             names = wanted  # columns are found by their names, as in `Predictive`
         there: Any = np.stack([np.asarray(table.column(indicator_name(name))) for name in names], axis=-1)
@@ -186,7 +186,7 @@ class PredictiveWithMissing(Predictive):
         """
         rng = np.random.default_rng(random_state)
         there, values = (part.sample(n, random_state=rng) for part in (self.there, self.values))
-        labels = self.values._learned.family.cell_type == "codes"
+        labels = self._learned.tally.factors[0].family.cell_type == "codes"
         nothing: Any = None if labels else np.nan
         return np.where(there == 1, values.astype(object) if labels else values, nothing)
 

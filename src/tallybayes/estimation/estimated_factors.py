@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from tallybayes.estimation.scoring.factor_scorer import (
 from tallybayes.families._shared.empirical_prior import EmpiricalOrAddOne, default_group_prior, is_data_dependent
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.protocols.degenerate_estimates import add_unit_variance
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.factor import Factor
 
 Pair = tuple[Factor, Any]
@@ -130,6 +131,12 @@ class EstimatedFactors:
         """The prior distribution of every factor."""
         return [resolved.prior for resolved in self.resolved_priors]
 
+    @property
+    def priors_by_column(self) -> dict[Any, Any]:
+        """The prior distributions by column, or by tuple of columns."""
+        names = [factor.columns if len(factor.columns) > 1 else factor.columns[0] for factor, _ in self.pairs]
+        return dict(zip(names, self.prior_distributions, strict=True))
+
     @cached_property
     def active_priors(self) -> tuple[ResolvedPrior, ...]:
         """The resolved prior of every factor; empty priors if the estimate does not use a prior."""
@@ -149,6 +156,12 @@ class EstimatedFactors:
             make_factor_scorer(factor, counted, resolved, self.estimate, plug_in=self.plug_in)
             for (factor, counted), resolved in zip(self.pairs, self.active_priors, strict=True)
         ]
+
+    @property
+    def counted_scorers(self) -> Iterator[tuple[FactorScorer, Any, ResolvedPrior]]:
+        """Every checked scorer, with the statistics that score rows and the resolved prior."""
+        for scorer, (_, counted), resolved in zip(self.checked_scorers, self.pairs, self.active_priors, strict=True):
+            yield scorer, add_unit_variance(scorer.family, counted, resolved.constant), resolved
 
     @property
     def scorers_or_mle(self) -> list[FactorScorer]:
@@ -253,7 +266,7 @@ class EstimatedFactors:
         return DescriptionLength(*(-part / math.log(2.0) for part in (data, model, self.evidence().log_evidence)))
 
 
-def _evidence_of(factor: Factor, counted: Any, prior: ParameterDistribution, keep: np.ndarray) -> float:
+def _evidence_of(factor: Factor, counted: Statistics, prior: ParameterDistribution, keep: np.ndarray) -> float:
     """Return the log evidence of the columns ``keep`` of a factor."""
     family = factor.family
     width = int(counted.n_columns)
@@ -272,7 +285,7 @@ def _evidence_of(factor: Factor, counted: Any, prior: ParameterDistribution, kee
     )
 
 
-def _marginal_prior(prior: Any, keep: np.ndarray, width: int) -> Any:
+def _marginal_prior(prior: NormalInverseGamma | NormalInverseWishart, keep: np.ndarray, width: int) -> Any:
     """Return the marginal prior of the columns ``keep``."""
 
     def select(part: np.ndarray) -> np.ndarray:

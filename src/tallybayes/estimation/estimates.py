@@ -10,6 +10,7 @@ from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.gamma import Gamma
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import EstimateError, PriorError, printable
 from tallybayes.results.result import FrameData, Result, ResultTable, columns_of
 from tallybayes.statistics.counts import Counts
@@ -63,7 +64,9 @@ class Estimates(Result):
     b          0.25  0.3333  0.375           0.1288 to 0.6587
     """
 
-    def __init__(self, rows: list[ParameterEstimates], prior: Any, mass: float, hidden: frozenset[str]) -> None:
+    def __init__(
+        self, rows: list[ParameterEstimates], prior: ParameterDistribution, mass: float, hidden: frozenset[str]
+    ) -> None:
         self.rows = rows
         self.prior = prior
         self.mass = mass
@@ -148,14 +151,14 @@ def estimates(learned: FittedDistribution, prior: Prior = None, mass: float = 0.
     return Estimates(rows, belief, mass, frozenset(hidden))
 
 
-def _parts(parameters: Any) -> dict[str, Any]:
+def _parts(parameters: object) -> dict[str, Any]:
     """Return the parameters by name, each an array (*given, columns or levels)."""
     if hasattr(parameters, "table"):
         return {"": parameters.table}
     return parameters._asdict() if hasattr(parameters, "_asdict") else {"": np.asarray(parameters)}
 
 
-def _labels(learned: FittedDistribution, posterior: Any) -> list[tuple[Any, Any]]:
+def _labels(learned: FittedDistribution, posterior: ParameterDistribution) -> list[tuple[Any, Any]]:
     """Return the column and the name of every parameter of a group."""
     names = learned.tally.factors[0].columns
     if isinstance(learned.statistics, Counts):
@@ -169,7 +172,7 @@ def _labels(learned: FittedDistribution, posterior: Any) -> list[tuple[Any, Any]
     return [(column, word) for column in columns]
 
 
-def short(parameters: Any) -> str:
+def short(parameters: object) -> str:
     """Return parameters on one line."""
     if isinstance(parameters, dict):
         return ", ".join(f"{level!r}: {short(p)}" for level, p in list(parameters.items())[:6])

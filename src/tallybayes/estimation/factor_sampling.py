@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.data.table import Table
 from tallybayes.errors import LabelError
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
+from tallybayes.estimation.scoring.factor_scorer import Cells, FactorScorer, chunk_of
 from tallybayes.families._shared.blocks import SparseRows
-from tallybayes.families.family import Family, take_groups
+from tallybayes.families.family import take_groups
 from tallybayes.families.protocols.degenerate_estimates import pooled_value
 from tallybayes.families.protocols.distribution_functions import conditional_means, sampling_options
 from tallybayes.families.protocols.memory_use import memory_use
+from tallybayes.statistics.sufficient_statistics import Statistics
 
 _DRAWS = 1_000_000  # numbers drawn at a time
 
@@ -34,7 +35,9 @@ class MissingCellPrediction(NamedTuple):
     means: np.ndarray | None = None
 
 
-def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: np.random.Generator) -> np.ndarray:
+def sample_factor(
+    part: FactorScorer, codes: np.ndarray, statistics: Statistics, rng: np.random.Generator
+) -> np.ndarray:
     """Draw one row of a factor for every class code: (n, columns).
 
     Under a posterior, every row draws its own parameters.
@@ -42,7 +45,7 @@ def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: n
     family = part.family
     n = len(codes)
     options = sampling_options(family, statistics)
-    width = n_columns(part.family, statistics)
+    width = statistics.n_columns
     if (
         not part.predictive or family.cell_type == "codes"
     ):  # of one value, the predictive distribution has the posterior mean as parameter
@@ -62,24 +65,19 @@ def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: n
     return _constant(np.concatenate(parts) if parts else np.zeros((0, width)), part, statistics)
 
 
-def _constant(rows: np.ndarray, part: FactorScorer, statistics: Any) -> np.ndarray:
+def _constant(rows: np.ndarray, part: FactorScorer, statistics: Statistics) -> np.ndarray:
     """Return rows in which constant columns have their value; a column without observations is missing."""
     if len(part.constant):
         rows[..., part.constant] = pooled_value(part.family, statistics)[part.constant]
     return rows
 
 
-def expected_cells(part: FactorScorer, statistics: Any, cells: np.ndarray) -> np.ndarray:
+def expected_cells(part: FactorScorer, statistics: Statistics, cells: np.ndarray) -> np.ndarray:
     """Return the conditional mean of every cell in every class, given the observed cells: (n, classes, columns)."""
     return _constant(np.array(conditional_means(part.family, part.parameters, cells)), part, statistics)
 
 
-def n_columns(family: Family, statistics: Any) -> int:
-    """Return the number of columns of a factor's rows."""
-    return int(statistics.n_columns)
-
-
-def check_class(label: Any, levels: tuple[Any, ...]) -> int:
+def check_class(label: Hashable, levels: tuple[Any, ...]) -> int:
     """Return the code of a class."""
     if isinstance(label, np.generic):
         label = label.item()
@@ -101,7 +99,7 @@ def counts_to_text(counts: np.ndarray, words: Sequence[str]) -> np.ndarray:
 
 
 def missing_cells(
-    part: FactorScorer, statistics: Any, table: Table, rows: Any, weights: np.ndarray, domains: list[Any]
+    part: FactorScorer, statistics: Statistics, table: Table, rows: Cells, weights: np.ndarray, domains: list[Any]
 ) -> dict[int, MissingCellPrediction]:
     """Return the predictions of every missing cell of one factor, by column position.
 
@@ -130,11 +128,6 @@ def missing_cells(
             means = expected_cells(part, statistics, cells[index])[..., column]
             out[int(column)] = MissingCellPrediction(index, share, means=means)
     return out
-
-
-def is_labels(part: FactorScorer) -> bool:
-    """Return whether the columns of a factor are categorical."""
-    return part.family.cell_type == "codes"
 
 
 def impute_column(column: np.ndarray, cells: MissingCellPrediction, how: str) -> np.ndarray:

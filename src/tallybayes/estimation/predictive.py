@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from tallybayes.data.counting import numbers_of
 from tallybayes.data.table import Table, open_table
 from tallybayes.distributions.parameter_distribution import ParameterDistribution, as_float
 from tallybayes.errors import DataError, LabelError
-from tallybayes.families._shared.blocks import Codes, SparseRows, cell, n_columns
+from tallybayes.estimation.scoring.factor_scorer import factor_cells
+from tallybayes.families._shared.blocks import SparseRows, cell, n_columns
 from tallybayes.families._shared.log_prob_forms import as_cells
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.cell_checks import first_invalid_cell
 from tallybayes.families.protocols.scoring_forms import form_of
 from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.tally.factor import Name
 from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
@@ -81,7 +84,7 @@ class Predictive:
         if learned.family.cell_type == "codes":
             if len(names) != len(wanted):
                 raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
-            return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
+            return _recode(table, names, learned.family, [learned.tally.domains[str(name)] for name in wanted])
         block = numbers_of(table, names, learned.family)
         rows: np.ndarray | SparseRows
         if isinstance(block, SparseRows):
@@ -120,21 +123,16 @@ class Predictive:
         return np.stack([known[codes[..., place]] for place, known in enumerate(levels)], axis=-1)
 
 
-def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.ndarray:
+def _recode(table: Table, names: Sequence[Name], family: Family, domains: Sequence[Domain]) -> np.ndarray:
     """Return the codes of labels among known levels; raise LabelError for an unknown label."""
-    codes, found = table.levels(names, lambda _: False)
-    assert isinstance(codes, Codes)
-    columns = codes.columns
-    out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
-    for place, (local, known) in enumerate(zip(found, domains, strict=True)):
-        column = np.asarray(columns[:, place] if isinstance(columns, np.ndarray) else columns[place])
-        where = np.append(known.positions_of(local.levels), -1)
-        used = np.unique(column[column >= 0])
-        unseen = [local.levels[int(code)] for code in used if where[int(code)] < 0]
-        if unseen:
-            raise LabelError.never_learned(unseen[0], known.name, known.levels)
-        out[:, place] = where[column]
-    return out
+    codes = factor_cells(table, names, family, domains, "smooth")  # an unknown level has the code after the last
+    for name, column, known in zip(names, codes.T, domains, strict=True):
+        unknown = np.flatnonzero(column == len(known.levels))
+        if len(unknown):
+            encoded, (local,) = table.levels([name], lambda _: False)
+            level = local.levels[int(np.asarray(encoded.columns[0])[unknown[0]])]
+            raise LabelError.never_learned(level, known.name, known.levels)
+    return codes
 
 
 def _check_cells(family: Family, rows: np.ndarray | SparseRows, names: tuple[Any, ...]) -> None:

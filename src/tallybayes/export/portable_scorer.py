@@ -29,12 +29,13 @@ from tallybayes.families._shared.sql_aggregates import BinIndex, Expression, Sql
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.counting import sql_expression
 from tallybayes.families.protocols.scoring_forms import form_of
+from tallybayes.models.one_dependence.estimated_one_dependence import EstimatedOneDependence
 from tallybayes.models.one_dependence.pair_scorer import PairScorer, TreeScorer
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
-    from tallybayes.models.classification.classifier import Classifier
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 
 IMPOSSIBLE = -1e300  # log 0 as a finite number: its sums are far below all other scores
 LARGEST = 1e100  # larger numbers are clipped to it, so that squares are finite
@@ -239,27 +240,36 @@ class PortableScorer(NamedTuple):
         return {part.cells[0] for part in self.parts if isinstance(part, Terms) and part.is_indicator}
 
 
-def scores_of(model: Classifier) -> PortableScorer:
-    """Return the portable scores of a fitted classifier; raise ExportError if a term cannot be written."""
-    plan: RowScorer | PairScorer = model._row_scorer
+def scores_of(estimates: EstimatedClassifier, calibration: Calibration | None, dates: Sequence[Name]) -> PortableScorer:
+    """Return the portable scores of a fitted classifier; raise ExportError if a term cannot be written.
+
+    Parameters
+    ----------
+    estimates : EstimatedClassifier
+    calibration : Calibration or None
+        The calibration of its probabilities.
+    dates : sequence of names
+        The date columns, which are read as their parts.
+    """
+    plan: RowScorer = estimates.row_scorer
     scorer = PortableScorer(
-        model.classes_.tolist(),
+        estimates.labels.tolist(),
         bounded(plan.log_prior),
         [],
-        calibration_of(model),
-        model.unseen,
-        model.input_format_.dates,
+        calibration or Calibration("none", weight=0.0, before=0.0, after=0.0),
+        estimates.unseen,
+        tuple(dates),
     )
-    if isinstance(plan, PairScorer):
-        scorer.parts.append(_pairs(model._columns.families, plan))
+    if isinstance(estimates, EstimatedOneDependence):
+        scorer.parts.append(_pairs(estimates.columns.families, estimates.pair_scorer))
         return scorer
-    columns = {name for part in plan.scored for name in part.factor.columns}
+    columns = {name for factor in plan.factors for name in factor.scorer.factor.columns}
     cells: dict[Name, Cell] = {}
     impossible = np.isneginf(plan.log_prior)
-    for part, domains in zip(plan.scored, plan.domains, strict=True):
+    for part, domains in ((factor.scorer, factor.domains) for factor in plan.factors):
         if not (sources_of(part.factor.columns[0]) and is_presence(part.factor.columns[0], columns)):
             cells |= _add(scorer, part, domains, impossible)
-    for part in plan.scored:  # indicators use the cells of their columns
+    for part in (factor.scorer for factor in plan.factors):  # indicators use the cells of their columns
         if part.factor.columns[0] not in cells:
             form = _form(part)
             for position, name in enumerate(part.factor.columns):
@@ -267,16 +277,6 @@ def scores_of(model: Classifier) -> PortableScorer:
                 terms = Terms((cells[source],), _columns(form, [position], impossible), is_indicator=True)
                 scorer.parts.append(terms)
     return scorer
-
-
-def calibration_of(model: Classifier) -> Calibration:
-    """Return the calibration of a model; without one, that which changes nothing."""
-    calibration = model._calibration
-    if calibration is None:
-        if model._calibration_pending:
-            model._warn_uncalibrated()
-        return Calibration("none", weight=0.0, before=0.0, after=0.0)
-    return calibration
 
 
 def bounded(log_p: np.ndarray, impossible: np.ndarray | None = None) -> np.ndarray:
@@ -297,7 +297,9 @@ def _form(part: FactorScorer) -> ExportedForm:
     )
 
 
-def _add(scores: PortableScorer, part: FactorScorer, domains: list[Domain], impossible: np.ndarray) -> dict[Name, Cell]:
+def _add(
+    scores: PortableScorer, part: FactorScorer, domains: Sequence[Domain], impossible: np.ndarray
+) -> dict[Name, Cell]:
     """Add the terms of one factor; return its cells by column."""
     form = _form(part)
     names = part.factor.columns

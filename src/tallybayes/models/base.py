@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, Self
@@ -16,17 +16,23 @@ from tallybayes.data.data_frames import KINDS
 from tallybayes.data.encoding import is_missing
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.text_columns import WordReader
-from tallybayes.errors import FileError, NoCountsError, StatisticsError, short_repr
+from tallybayes.errors import DataError, FileError, NoCountsError, StatisticsError, short_repr
 from tallybayes.estimation.em.em_loop import EMSummary
+from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.cell_checks import out_of_support
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.column_priors import check_binary_columns
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
+from tallybayes.models.inspection.column_names import ColumnNames
+from tallybayes.models.inspection.information_criteria import LikelihoodMeasures
+from tallybayes.models.inspection.labeled_parameters import LabeledFactor, parameters_by_column, parameters_title
+from tallybayes.models.inspection.model_summary import ColumnSummary, Summary, column_summaries
+from tallybayes.models.inspection.parameter_table import Parameters
 from tallybayes.models.io import save_model
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.text_selection import select_words, with_selected_words
+from tallybayes.tally.text_selection import Selected, select_words, with_selected_words
 
 
 class Model(Estimator):
@@ -81,22 +87,13 @@ class Model(Estimator):
         """Return the total weight of the training rows."""
         raise NotImplementedError
 
-    def _display_name(self, column: Any) -> Any:
-        """Return the name of a column in results; a column of a block has its own name, if there is one."""
-        names = self._block_column_names(column[0]) if isinstance(column, tuple) else ()
-        if not isinstance(column, tuple) or column[1] >= len(names):
-            return column
-        return f"{column[0]}: {names[column[1]]}" if len(self._selected_words) > 1 else names[column[1]]
-
-    def _block_column_names(self, block: Any) -> Sequence[str]:
-        """Return the names of the columns of a block: as given by the user, or the words of a text column."""
-        if block not in self._selected_words:
-            return self._block_names.get(block, ())
-        domain = self._selected_tally.domains.get(self.tally_.schema.domain(block))
-        return () if domain is None else domain.levels
+    @property
+    def _column_names(self) -> ColumnNames:
+        """The names of the columns of blocks."""
+        return ColumnNames(self._block_names, self._selected_words, self._selected_tally)
 
     @property
-    def _selected_words(self) -> dict[Any, Any]:
+    def _selected_words(self) -> Selected:
         """The selected words of every text column."""
         return self._cached("kept", lambda: select_words(self.tally_))
 
@@ -172,6 +169,65 @@ class Model(Estimator):
 
     def _check_has_likelihood_measures(self, what: str) -> None:
         """Raise EstimateError if the model has no evidence, description length or information criterion."""
+
+    @property
+    def _all_factors(self) -> EstimatedFactors:
+        """The estimated factors."""
+        raise AttributeError(f"{type(self).__name__} has no likelihood.")
+
+    def _likelihood_measures(self, what: str) -> LikelihoodMeasures:
+        """Return the likelihood measures; raise an error if the model does not have the one named `what`."""
+        check_is_fitted(self, "tally_")
+        self._require_counts(f"the {what}")
+        self._check_has_likelihood_measures(what)
+        none = (
+            f"this {type(self).__name__} has no {what}: EM filled in unobserved values, so its counts are "
+            f"expectations, not rows.\n    {self._soft_counts_hint}"
+        )
+        return LikelihoodMeasures(self._all_factors, self._fixed_log_prob, self.tally_.soft, self._em_result, none)
+
+    def _labeled_factors(self) -> list[LabeledFactor]:
+        """Return the factors with the names of their groups, columns and levels."""
+        raise NotImplementedError
+
+    def summary(self) -> Summary:
+        """Return a summary of the columns: family, levels, fraction of missing cells and prior.
+
+        Returns
+        -------
+        Summary
+            It prints as a table.
+        """
+        check_is_fitted(self, "tally_")
+        n_rows = self._total_weight()
+        columns: list[ColumnSummary] = []
+        try:
+            priors = self._resolved_priors()
+        except (DataError, NoCountsError):  # a default prior needs at least one row
+            priors = {}
+        for factor in self._factors_with_prior(self.tally_):
+            families = [self._display_family(factor, name) for name in factor.columns]
+            prior = priors.get(factor.columns if len(factor.columns) > 1 else factor.columns[0])
+            shows_parents = self._summary_shows_parents
+            columns += column_summaries(self.tally_, factor, families, prior, n_rows, shows_parents=shows_parents)
+        order = {name: place for place, name in enumerate(getattr(self, "feature_names_in_", ()))}
+        columns.sort(key=lambda column: order.get(column.column, len(order)))
+        return Summary(self._summary_title(n_rows), columns, getattr(self, "dropped_columns_", {}))
+
+    def _summary_title(self, n_rows: float) -> str:
+        """Return the title of the summary of a model of rows with this total weight."""
+        raise NotImplementedError
+
+    def _resolved_priors(self) -> dict[Any, Any]:
+        """Return the resolved priors by column."""
+        raise NotImplementedError
+
+    def _make_parameters(self) -> Parameters:
+        """Return the parameters by column."""
+        title = parameters_title(
+            type(self).__name__, getattr(self, "estimate", None), fixed=self._fixed_parameters is not None
+        )
+        return parameters_by_column(title, self._labeled_factors())
 
     @property
     def _required_columns(self) -> list[Any]:

@@ -116,6 +116,6 @@ class Counts(Statistics):
         """Return the sum of the counts."""
         return type(self)(self.table + other.table, self.segments)
 
-    def _subtract(self, other: Self) -> Self:
+    def subtract_unchecked(self, other: Self) -> Self:
         """Return the difference of the counts, without checks."""
         return type(self)(np.maximum(subtract_counts(self.table, other.table), 0.0), self.segments)

@@ -367,7 +367,7 @@ class Moments(Statistics):
         integers = (held == np.floor(held)) & (removed == np.floor(removed))
         return np.where(integers, 1e-20, self.TOLERANCE)
 
-    def _subtract(self, other: Self) -> Self:
+    def subtract_unchecked(self, other: Self) -> Self:
         """Return the differences, with rounding errors set to 0."""
         rest = self._raw_subtract(other)._clear_rounding_residue(self)
         keep = np.broadcast_to(rest.weight > 0, rest.first_sum.shape)

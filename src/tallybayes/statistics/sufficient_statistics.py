@@ -23,8 +23,8 @@ Part = Array | DoubleDouble
 class Statistics:
     """Base class of `Counts`, `Totals` and `Moments`.
 
-    A subclass implements its arrays (`arrays`), addition (`_add`), subtraction (`_subtract`) and the quantities that
-    must not be negative (`nonnegative`). The base class derives all other operations.
+    A subclass implements its arrays (`arrays`), addition (`_add`), subtraction (`subtract_unchecked`) and the
+    quantities that must not be negative (`nonnegative`). The base class derives all other operations.
     """
 
     # A result below −TOLERANCE × the minuend raises an error. A non-integer result within that tolerance becomes 0.
@@ -43,7 +43,7 @@ class Statistics:
         """Return the sum of two compatible statistics."""
         raise NotImplementedError
 
-    def _subtract(self, other: Self) -> Self:
+    def subtract_unchecked(self, other: Self) -> Self:
         """Return the difference without checks; cells without remaining weight are exactly zero."""
         raise NotImplementedError
 
@@ -97,7 +97,7 @@ class Statistics:
             group = index[:-1]
             where = f"group {', '.join(map(str, group))}" if group else "this tally"
             raise StatisticsError.removes_too_much(where, quantity, held, removed)
-        return self._subtract(other)
+        return self.subtract_unchecked(other)
 
     def first_deficit(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
         """Return the first cell where `other` exceeds this: ((*group, column), quantity, held, to remove), or None."""
@@ -136,6 +136,14 @@ class Statistics:
     def transpose_groups(self, order: list[int]) -> Self:
         """Return the same groups with axes in another order: axis ``i`` of the result is axis ``order[i]``."""
         return self._move(lambda a: a.transpose(*order, *range(len(order), a.ndim)))
+
+    def pool_first_axis(self) -> Self:
+        """Return the sums over the first axis of the groups."""
+        return self._map(lambda part: part.sum(axis=(0,)))
+
+    def at(self, index: int) -> Self:
+        """Return the statistics at one index of the first axis of the groups."""
+        return self._move(lambda array: array[index])
 
     def pool_groups(self) -> Self:
         """Return the sum over all groups: the statistics without ``given``."""

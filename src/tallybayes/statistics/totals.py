@@ -173,7 +173,7 @@ class Totals(Statistics):
             failures,
         )
 
-    def _subtract(self, other: Self) -> Self:
+    def subtract_unchecked(self, other: Self) -> Self:
         """Return the differences of all arrays, without checks."""
         weight = np.maximum(subtract_counts(self.weight, other.weight), 0.0)
         total = subtract_counts(self.total, other.total)

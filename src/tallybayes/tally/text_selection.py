@@ -27,6 +27,11 @@ def select_words(tally: Tally) -> dict[Name, np.ndarray | None]:
     }
 
 
+def all_words(tally: Tally) -> dict[Name, None]:
+    """Return a selection of all words, by text column."""
+    return {factor.columns[0]: None for factor in tally.factors if factor.family.cell_type == "text"}
+
+
 def with_selected_words(tally: Tally, selected: Selected) -> Tally:
     """Return the tally with text columns as blocks of the counts of selected words."""
     if not selected:

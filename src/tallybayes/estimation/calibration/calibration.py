@@ -186,15 +186,13 @@ def fit_calibration(
 def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray, total: float) -> Calibration:
     """Fit one method to rows whose true class has a positive probability."""
     before = _mean_loss(_losses(log_proba, codes), weights)
-    calibration = Calibration(method, total, before, before)
+    fitted: dict[str, Any] = {}
     if method == "temperature":
-        inverse_temperature, contamination, base_rates = fit_temperature_scaling(log_proba, codes, weights)
-        calibration = calibration._replace(
-            temperature=1 / inverse_temperature, contamination=contamination, base_rates=base_rates
-        )
+        inverse_temperature, *mixture = fit_temperature_scaling(log_proba, codes, weights)
+        fitted = {"temperature": 1 / inverse_temperature, "contamination": mixture[0], "base_rates": mixture[1]}
     elif method == "isotonic":
-        log_odds, values = fit_isotonic(log_proba, codes, weights)
-        calibration = calibration._replace(log_odds=log_odds, values=values)
+        fitted = dict(zip(("log_odds", "values"), fit_isotonic(log_proba, codes, weights), strict=True))
+    calibration = Calibration(method, total, before, before, **fitted)
     return calibration._replace(after=_mean_loss(calibration.losses(log_proba, codes), weights))
 
 

@@ -191,7 +191,7 @@ def warn_unless_converged(summary: EMSummary) -> None:
         )
 
 
-def check_em_parameters(model: Any) -> None:
+def check_em_parameters(model: object) -> None:
     """Raise EstimateError if ``max_iter``, ``tol`` or another parameter of EM is invalid."""
     warm_start = vars(model).get("warm_start", False)
     if not isinstance(warm_start, bool | np.bool_):
@@ -208,6 +208,6 @@ def check_em_parameters(model: Any) -> None:
             raise EstimateError(f"{name} is {value!r}; expected {expected}.")
 
 
-def is_integer_at_least(value: Any, least: int = 1) -> bool:
+def is_integer_at_least(value: object, least: int = 1) -> bool:
     """Whether a value is an integer of at least ``least``; bool values are not integers here."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)

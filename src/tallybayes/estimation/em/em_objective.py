@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,12 +19,16 @@ from tallybayes.estimation.em.soft_counts import SoftCounter
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, check_nonzero_variance
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
+from tallybayes.families.family import Family
 from tallybayes.families.prior_rules import PerColumn, PriorRule, is_pseudo_count, pseudo_count_prior
 from tallybayes.families.protocols.degenerate_estimates import add_unit_variance, constant_columns
 from tallybayes.families.protocols.em_support import zero_small_variances
+from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.typing import Columns, Prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +71,7 @@ class EMObjective:
         The positions of every factor's columns of zero variance, which EM does not use.
     """
 
-    def __init__(self, model: Any, factors: Sequence[Factor], weight: float, what: str = "EM") -> None:
+    def __init__(self, model: EMParameters, factors: Sequence[Factor], weight: float, what: str = "EM") -> None:
         self.estimate = model.estimate
         self.max_iter = model.max_iter
         self.factors = factors
@@ -175,7 +179,7 @@ class EMObjective:
                     total += self._log_prior_at(number, varying_columns(counted, constant), point)
         return total
 
-    def _log_prior_at(self, number: int, statistics: Any, point: Any) -> float:
+    def _log_prior_at(self, number: int, statistics: Statistics, point: object) -> float:
         """Return the log prior density of the parameters of one factor."""
         if number not in self._shaped_priors:
             self._shaped_priors[number] = self.prior_distributions[number].update(statistics.scale(0.0))
@@ -198,7 +202,7 @@ class EMObjective:
         return best, EMSummary(best.history, name, best.converged, best.log_likelihood, **restarts)  # type: ignore[arg-type]
 
 
-def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
+def _resolve_prior(factor: Factor, prior: Prior, known: Statistics, estimate: str) -> tuple[Any, np.ndarray]:
     """Return the prior that EM uses, and the positions of the columns of zero variance.
 
     A prior for ``"bayes"`` is replaced by the prior whose posterior mode equals its posterior mean.
@@ -225,7 +229,32 @@ def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tup
     ) else resolved, constant
 
 
-def initial_model(model: Any, initial: Any) -> Any:
+class InitialModel(Protocol):
+    """A model whose parameters EM can start from."""
+
+    warm_start: bool
+
+    @property
+    def columns_(self) -> Mapping[Any, Family]:
+        """The family of every column."""
+
+    @property
+    def dropped_columns_(self) -> Mapping[Name, str]:
+        """The dropped columns, with the reason."""
+
+
+class EMParameters(Protocol):
+    """The parameters of a model that EM uses."""
+
+    estimate: str
+    max_iter: int
+    tol: float
+
+
+Initial = TypeVar("Initial", bound=InitialModel)
+
+
+def initial_model(model: Any, initial: Initial | None) -> Initial | None:
     """Return the model with the initial parameters: ``initial``, this model under ``warm_start``, or None."""
     if initial is None:
         return model if model.warm_start and hasattr(model, "tally_") else None
@@ -236,7 +265,7 @@ def initial_model(model: Any, initial: Any) -> Any:
     return initial
 
 
-def columns_from_initial(columns: Any, initial: Any, names: Iterable[Name]) -> Any:
+def columns_from_initial(columns: Columns, initial: InitialModel | None, names: Iterable[Name]) -> Columns:
     """Return ``columns``; if it is ``"auto"``, the column types of the initial model."""
     if initial is None or not isinstance(columns, str) or columns != "auto":
         return columns
@@ -251,7 +280,7 @@ def columns_from_initial(columns: Any, initial: Any, names: Iterable[Name]) -> A
     return initial.columns_
 
 
-def check_n_groups(n_groups: int, noun: str, parameter: str, expected: Any) -> None:
+def check_n_groups(n_groups: int, noun: str, parameter: str, expected: int) -> None:
     """Raise DataError if the initial model has another number of groups."""
     if n_groups != expected:
         raise DataError(
@@ -311,7 +340,7 @@ def parameters_from_model(
     return out
 
 
-def varying_columns(statistics: Any, constant: np.ndarray) -> Any:
+def varying_columns(statistics: Statistics, constant: np.ndarray) -> Any:
     """Return the statistics without the constant columns."""
     return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), constant)) if len(constant) else statistics
 
@@ -329,7 +358,7 @@ def _without_columns(scorer: FactorScorer, constant: np.ndarray) -> FactorScorer
     return FactorScorer(scorer.factor, parameters, False, constant)
 
 
-def with_constant_columns(scorer: FactorScorer, like: Any) -> FactorScorer:
+def with_constant_columns(scorer: FactorScorer, like: Moments) -> FactorScorer:
     """Return a scorer whose parameters have the constant columns again: mean their value, variance 1."""
     if not len(scorer.constant):
         return scorer
@@ -348,14 +377,13 @@ def with_constant_columns(scorer: FactorScorer, like: Any) -> FactorScorer:
     return scorer._replace(parameters=Normal(means, variance))
 
 
-def plot_convergence(model: Any, ax: Axes | None = None) -> Plot:
-    """Plot the objective of EM by iteration, for every initialization."""
-    check_is_fitted(model, "tally_")
-    if model._em_result is None:
+def plot_convergence(summary: EMSummary | None, model: str, ax: Axes | None = None) -> Plot:
+    """Plot the objective of EM by iteration, for every initialization; ``model`` is the name of the model."""
+    if summary is None:
         raise DataError(
-            f"This {type(model).__name__} has no EM history: it was fitted by counting, or its counts have changed.\n"
+            f"This {model} has no EM history: it was fitted by counting, or its counts have changed.\n"
             "    Fit it on rows with unobserved values, such as missing labels."
         )
     from tallybayes.plotting.em_convergence import plot_convergence
 
-    return plot_convergence(model._em_result, ax)
+    return plot_convergence(summary, ax)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,14 @@ class DistanceFeatures:
         The weights of these rows.
     """
 
-    def __init__(self, family: Family, sizes: Any, cells: Any, seed: int, weight: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        family: Family,
+        sizes: Sequence[int],
+        cells: np.ndarray | SparseRows,
+        seed: int,
+        weight: np.ndarray | None = None,
+    ) -> None:
         self.family = family
         self.sizes = sizes
         self.seed = seed
@@ -43,7 +51,7 @@ class DistanceFeatures:
                 np.sqrt(np.where(variance > 0, variance, 1.0)) if unit is None else np.full(variance.shape, unit)
             )
 
-    def _numbers(self, cells: Any) -> tuple[np.ndarray | SparseRows, float | None]:
+    def _numbers(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
         """Return the cells on the family's scale, sparse if they have many columns, and their standard deviation."""
         rows, unit = distance_features(
             self.family, cells if isinstance(cells, SparseRows) else np.asarray(cells, dtype=float)
@@ -62,9 +70,9 @@ class DistanceFeatures:
             corners = np.eye(size)
         return np.concatenate([corners, np.full((1, corners.shape[1]), np.nan)])[codes]  # −1, missing, is the last
 
-    def __call__(self, cells: Any) -> np.ndarray:
+    def __call__(self, cells: np.ndarray | SparseRows) -> np.ndarray:
         """Return the features of the cells, NaN where missing: shape (n, features)."""
-        if self.family.cell_type == "codes":
+        if self.family.cell_type == "codes" and isinstance(cells, np.ndarray):
             return np.concatenate([self._level_features(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
         numbers, _ = self._numbers(cells)
         return (

@@ -26,6 +26,7 @@ from tallybayes.families.text import Text
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import as_word_factor
 
 _SEEDING_ROWS = 10_000
@@ -194,10 +195,10 @@ def expand_text(table: Table, factors: Iterable[Factor]) -> ExpandedText:
     return ExpandedText(expanded, [as_word_factor(factor) for factor in factors], domains)
 
 
-def check_same_vocabulary(initial: Any, domains: Mapping[str, Domain]) -> None:
-    """Raise DataError if the initial model has another vocabulary than the training rows."""
+def check_same_vocabulary(initial: Tally, domains: Mapping[str, Domain]) -> None:
+    """Raise DataError if the tally of the initial model has another vocabulary than the training rows."""
     for name, words in domains.items():
-        if initial._selected_tally.domains[name].levels != words.levels:
+        if initial.domains[name].levels != words.levels:
             raise DataError(
                 f"initial= has other words of {name!r} than these rows; expected the same, in the same order.\n"
                 "    Without initial=, EM starts from labeled rows or from k-means++ clusters."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tallybayes.statistics.moments import Moments
-from tallybayes.statistics.sufficient_statistics import subtract_counts
+from tallybayes.statistics.sufficient_statistics import Statistics, subtract_counts
 
 
 def leave_fold_out(counted: np.ndarray) -> np.ndarray:
@@ -22,7 +23,7 @@ def leave_fold_out(counted: np.ndarray) -> np.ndarray:
     return np.concatenate([rest, whole[None]])
 
 
-def folds_as_columns(statistics: Any, n_folds: int) -> Any:
+def folds_as_columns(statistics: Statistics, n_folds: int) -> Any:
     """Return statistics of (folds · classes) groups as statistics of the classes, with one column per held-out fold.
 
     Columns are estimated independently, so all folds are estimated at once: first the columns without the first fold,
@@ -39,7 +40,7 @@ def folds_as_columns(statistics: Any, n_folds: int) -> Any:
     n_classes = statistics.given_shape[0] // n_folds
     width = (n_folds + 1) * n_columns
     parted = statistics.reshape_groups((n_folds, n_classes))
-    whole = parted._map(lambda part: part.sum(axis=(0,)))
+    whole = parted.pool_first_axis()
 
     def repeated(array: np.ndarray) -> np.ndarray:
         return np.tile(np.broadcast_to(array, (n_classes, n_columns)), (1, n_folds + 1))
@@ -49,10 +50,10 @@ def folds_as_columns(statistics: Any, n_folds: int) -> Any:
         out[:, :n_folds] = np.broadcast_to(array, (n_folds, n_classes, n_columns)).swapaxes(0, 1)
         return out.reshape(n_classes, width)
 
-    return _moved(whole, repeated, n_folds + 1)._subtract(_moved(parted, apart, n_folds + 1))
+    return _moved(whole, repeated, n_folds + 1).subtract_unchecked(_moved(parted, apart, n_folds + 1))
 
 
-def _moved(statistics: Any, move: Any, times: int) -> Any:
+def _moved(statistics: Statistics, move: Callable[[np.ndarray], np.ndarray], times: int) -> Any:
     if not isinstance(statistics, Moments):
         return statistics._move(move)
     sums = (part.map(move) for part in (statistics.weight_sum, statistics.first_sum, statistics.second_sum))

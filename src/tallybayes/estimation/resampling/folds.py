@@ -9,9 +9,11 @@ import numpy as np
 from tallybayes.data.array_input import as_array
 from tallybayes.data.encoding import encode
 from tallybayes.errors import DataError
+from tallybayes.estimation.em.em_loop import is_integer_at_least
+from tallybayes.typing import Labels, RandomState
 
 
-def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:
+def random_folds(codes: np.ndarray, n_folds: int, random_state: RandomState) -> np.ndarray:
     """Return a random fold for every row, stratified by class."""
     _check_number(n_folds, len(codes), "rows")
     rng = np.random.default_rng(random_state)
@@ -23,7 +25,7 @@ def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarr
     return fold
 
 
-def group_folds(groups: Any, n_rows: int, n_folds: int, random_state: Any) -> np.ndarray:
+def group_folds(groups: Labels, n_rows: int, n_folds: int, random_state: RandomState) -> np.ndarray:
     """Return a fold for every row: rows of one group share a fold, and folds have about equal size."""
     codes, n_groups = _codes(groups, n_rows, "groups")
     _check_number(n_folds, n_groups, "groups")
@@ -37,14 +39,14 @@ def group_folds(groups: Any, n_rows: int, n_folds: int, random_state: Any) -> np
     return fold_of[codes]
 
 
-def ordered_folds(order: Any, n_rows: int, n_folds: int) -> np.ndarray:
+def ordered_folds(order: Labels, n_rows: int, n_folds: int) -> np.ndarray:
     """Return consecutive time intervals 0 to `n_folds`: each is predicted from all earlier ones.
 
     The first is for training only.
 
     Rows with the same time are in the same interval.
     """
-    values = np.asarray(order)
+    values: np.ndarray = np.asarray(order)
     if values.shape != (n_rows,):
         raise DataError.wrong_shape("order", values.shape, f"({n_rows},), one for every row")
     if (
@@ -59,7 +61,7 @@ def ordered_folds(order: Any, n_rows: int, n_folds: int) -> np.ndarray:
     return np.unique(stretch, return_inverse=True)[1].astype(np.int32)[place]
 
 
-def given_folds(folds: Any, n_rows: int) -> np.ndarray:
+def given_folds(folds: Labels, n_rows: int) -> np.ndarray:
     """Return the user's folds as integers."""
     codes, n_folds = _codes(folds, n_rows, "folds")
     _check_number(n_folds, n_rows, "rows")
@@ -74,8 +76,8 @@ def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
     return np.split(order, stops)[:-1]
 
 
-def _codes(labels: Any, n_rows: int, what: str) -> tuple[np.ndarray, int]:
-    column = labels if hasattr(labels, "to_numpy") or hasattr(labels, "type") else as_array(labels)
+def _codes(labels: Labels, n_rows: int, what: str) -> tuple[np.ndarray, int]:
+    column: Any = labels if hasattr(labels, "to_numpy") or hasattr(labels, "type") else as_array(labels)
     if len(column) != n_rows:
         raise DataError.wrong_shape(what, (len(column),), f"({n_rows},), one for every row")
     codes = np.asarray(encode(column, what, ordered=True)[0]).astype(np.int32)
@@ -86,9 +88,8 @@ def _codes(labels: Any, n_rows: int, what: str) -> tuple[np.ndarray, int]:
     return place.astype(np.int32), len(used)
 
 
-def _check_number(n_folds: Any, most: int, what: str) -> None:
-    whole = isinstance(n_folds, int | np.integer) and not isinstance(n_folds, bool)
-    if not whole or not 2 <= n_folds <= most:
+def _check_number(n_folds: int, most: int, what: str) -> None:
+    if not is_integer_at_least(n_folds, 2) or n_folds > most:
         hint = "tb.leave_one_out leaves every row out by itself." if what == "rows" else "Ask for fewer folds."
         raise DataError.wrong_type(
             "folds", repr(n_folds), f"a whole number from 2 to {most}, the number of {what}", hint

@@ -6,7 +6,7 @@ The statistics of the held-out rows are subtracted from those of all rows. After
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from tallybayes.errors import PriorError
 from tallybayes.estimation.resampling.folds import rows_by_code
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.families.estimates import read_estimate
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.tally import Tally
 
 
@@ -83,12 +84,14 @@ class HoldOut(ABC):
         every = np.arange(len(self.codes))
         if self.requires_refit:
             other = self._fit_again(np.delete(every, out))
-            return (
-                whole._with_tally(other.tally_.reindex_like(whole.tally_)) if hasattr(whole, "_with_tally") else other
-            )
-        if 2 * len(out) > len(every):
-            return whole._with_tally(self.count(np.delete(every, out)).reindex_like(whole.tally_))
-        return whole._with_tally(subtract_tally(whole.tally_, self.count(out)))
+            if not hasattr(whole, "_with_tally"):
+                return other
+            tally = other.tally_.reindex_like(whole.tally_)
+        elif 2 * len(out) > len(every):
+            tally = self.count(np.delete(every, out)).reindex_like(whole.tally_)
+        else:
+            tally = subtract_tally(whole.tally_, self.count(out))
+        return whole._with_tally(tally)
 
     def _fit_again(self, chosen: np.ndarray) -> Any:
         """Return the model refitted to some rows, with the priors of the full model."""
@@ -126,5 +129,14 @@ class HoldOutRows(HoldOut):
 
 def subtract_tally(whole: Tally, gone: Tally) -> Tally:
     """Return a tally minus a part of it, over the same levels."""
-    pairs = zip(whole.statistics, gone.reindex_like(whole).statistics, strict=True)
-    return Tally(whole.factors, [a._subtract(b) for a, b in pairs], whole.domains, whole.schema)
+    return with_statistics(whole, subtract_all(whole.statistics, gone.reindex_like(whole).statistics))
+
+
+def subtract_all(whole: Sequence[Statistics], gone: Sequence[Statistics]) -> list[Statistics]:
+    """Return the statistics of every factor minus those of a part of the rows."""
+    return [a.subtract_unchecked(b) for a, b in zip(whole, gone, strict=True)]
+
+
+def with_statistics(like: Tally, statistics: Sequence[Statistics]) -> Tally:
+    """Return a tally with other statistics over the same levels."""
+    return Tally(like.factors, statistics, like.domains, like.schema)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.families._shared.blocks import Block
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.protocols import leave_one_out as closed_form
+from tallybayes.statistics.sufficient_statistics import Statistics
 
 
 def is_cellwise(family: Family, sparse: bool) -> bool:
@@ -21,8 +23,8 @@ def is_cellwise(family: Family, sparse: bool) -> bool:
 
 def leave_one_out_log_prob(
     family: Family,
-    statistics: Any,
-    prior: Any,
+    statistics: Statistics,
+    prior: ParameterDistribution | None,
     estimate: str,
     block: Block,
     group: np.ndarray,
@@ -68,7 +70,7 @@ def leave_one_out_log_prob(
 
 
 def leave_one_out_tables(
-    family: Family, statistics: Any, prior: Any, estimate: str, constant: np.ndarray
+    family: Family, statistics: Statistics, prior: ParameterDistribution | None, estimate: str, constant: np.ndarray
 ) -> tuple[np.ndarray, ...] | None:
     """Return tables of log p(row | group) without the row, which has weight one, for the scoring kernels.
 
@@ -88,7 +90,9 @@ def leave_one_out_tables(
         return closed_form.leave_one_out_tables(family, counted, constant)
 
 
-def _counted_out(family: Family, counted: GroupStatistics, block: Block, group: np.ndarray, weight: Any) -> np.ndarray:
+def _counted_out(
+    family: Family, counted: GroupStatistics, block: Block, group: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray:
     """Score every row as a group of its own: the statistics of its class minus those of the row."""
     (statistics, prior, estimate), n_rows = counted, len(group)
     if not n_rows:
@@ -106,7 +110,7 @@ def _counted_out(family: Family, counted: GroupStatistics, block: Block, group: 
     return np.reshape(terms, (n_rows, -1)).sum(axis=1)
 
 
-def _of_groups(belief: Any, group: np.ndarray) -> Any:
+def _of_groups(belief: ParameterDistribution, group: np.ndarray) -> Any:
     """Return a distribution with one group per row, from one with a group per class."""
-    arrays = {field.name: getattr(belief, field.name) for field in dataclasses.fields(belief)}
+    arrays = {field.name: getattr(belief, field.name) for field in dataclasses.fields(belief)}  # type: ignore[arg-type]
     return belief.replace(**{name: a[group] for name, a in arrays.items() if isinstance(a, np.ndarray)})

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tallybayes.distributions.log_gamma import log_rising
-from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
+from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.families._shared.log_prob_forms import (
     MultivariateNormalForm,
     MultivariateTForm,
@@ -74,7 +74,8 @@ def settled_best(plan: RowScorer, table: Table, best: np.ndarray, lost: np.ndarr
 
 def _measured_forms(plan: RowScorer) -> dict[int, Measured]:
     """Return the forms that are quadratic in the row, by the number of their factor."""
-    forms = [form_of(part.family, part.parameters, part.predictive) for part in plan.scored]
+    scorers = (factor.scorer for factor in plan.factors)
+    forms = [form_of(scorer.family, scorer.parameters, scorer.predictive) for scorer in scorers]
     return {number: form for number, form in enumerate(forms) if isinstance(form, Measured)}
 
 
@@ -98,14 +99,15 @@ def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tupl
     n_classes = len(plan.log_prior)
     joint = np.tile(plan.log_prior, (n_rows, 1))
     cells = {}
-    for number, part in enumerate(plan.scored):
+    for number, factor in enumerate(plan.factors):
         if number in forms:
-            rows = factor_cells(table, part.factor.columns, part.family, plan.domains[number], plan.unseen)
-            cells[number] = np.asarray(transform(part.family, part._varied(chunk_of(rows, slice(None)))), dtype=float)
-            base = log_jacobian(part.family, cells[number])
+            scorer = factor.scorer
+            rows = scorer.varying(chunk_of(factor.cells(table), slice(None)))
+            cells[number] = np.asarray(transform(scorer.family, rows), dtype=float)
+            base = log_jacobian(scorer.family, cells[number])
             joint += 0.0 if base is None else base[:, None]
         else:
-            plan._add_terms(joint, table, number)
+            factor.add_terms(joint, table)
     size = np.ones(n_rows)
     for x in cells.values():
         np.maximum(size, np.nanmax(np.abs(np.where(np.isnan(x), 0.0, x)), axis=1, initial=0.0), out=size)
@@ -113,7 +115,7 @@ def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tupl
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for number, x in cells.items():
             _add(forms[number], x / size[:, None], size, joint, lengths)
-        return _compared(joint, lengths, size, plan._impossible)
+        return _compared(joint, lengths, size, plan.impossible)
 
 
 def _compared(

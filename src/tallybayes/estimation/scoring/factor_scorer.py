@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.data.table import Table
 from tallybayes.errors import EstimateError, LabelError
-from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.families._shared.blocks import Dense, SparseRows
 from tallybayes.families._shared.log_prob_forms import (
     CellSumForm,
     Form,
@@ -30,10 +30,13 @@ from tallybayes.families.protocols.degenerate_estimates import (
 )
 from tallybayes.families.protocols.display import column_contributions, named_parameters
 from tallybayes.families.protocols.scoring_forms import form_of
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.typing import Prior
 
 NO_COLUMNS = np.zeros(0, dtype=np.intp)  # positions of no column
+Cells = Dense | SparseRows  # of one factor: one array, one per column, or sparse rows
 _CELLS = 4_000_000  # cells of the largest array of a chunk: rows are scored in chunks, so that memory is bounded
 
 
@@ -59,7 +62,7 @@ class FactorScorer(NamedTuple):
         (n, classes, columns), or (n, classes) for families of whole rows.
         """
         score = self.family.log_predictive if self.predictive else self.family.log_prob
-        return score(self.parameters, self._varied(rows))
+        return score(self.parameters, self.varying(rows))
 
     @property
     def point(self) -> Any:
@@ -92,9 +95,9 @@ class FactorScorer(NamedTuple):
         """Return the contribution of every column to the log probability of each class: (n, classes, columns)."""
         if self.family.columnwise:
             return self.log_prob(rows)
-        return column_contributions(self.family, self.parameters, self._varied(rows))
+        return column_contributions(self.family, self.parameters, self.varying(rows))
 
-    def _varied(self, rows: np.ndarray) -> np.ndarray:
+    def varying(self, rows: np.ndarray) -> np.ndarray:
         """Return rows in which the cells of constant columns are missing, so that they add zero."""
         if len(self.constant):
             rows = rows.astype(np.float64)  # a copy; float64, so that integers can be missing, too
@@ -113,7 +116,7 @@ class ResolvedPrior(NamedTuple):
     constant: np.ndarray  # positions of columns of zero variance
 
 
-def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) -> ResolvedPrior:
+def resolve_prior(factor: Factor, statistics: Statistics, prior: Prior, estimate: str) -> ResolvedPrior:
     """Return the prior of a factor as a distribution; constant columns get unit variance."""
     constant = np.zeros(0, dtype=np.intp)
     family = factor.family
@@ -125,7 +128,7 @@ def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) ->
 
 def make_factor_scorer(
     factor: Factor,
-    statistics: Any,
+    statistics: Statistics,
     resolved: ResolvedPrior,
     estimate: str,
     *,
@@ -203,11 +206,11 @@ def map_to_known_levels(column: np.ndarray, local: Domain, known: Domain, name: 
     return where
 
 
-def chunk_of(rows: Any, part: slice | np.ndarray) -> np.ndarray:
+def chunk_of(rows: Cells, part: slice | np.ndarray) -> np.ndarray:
     """Return some rows of a factor's cells as one array."""
     if isinstance(rows, SparseRows):
         return rows.dense(part)
-    if isinstance(rows, list):
+    if not isinstance(rows, np.ndarray):
         return np.stack([column[part] for column in rows], axis=-1).astype(np.float64)
     return rows[part] if rows.dtype.kind == "i" else np.asarray(rows[part], dtype=np.float64)
 

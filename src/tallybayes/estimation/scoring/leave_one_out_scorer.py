@@ -3,16 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from tallybayes import kernels
-from tallybayes.data.table import Table
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
+from tallybayes.estimation.scoring.factor_tables import FactorTables, KernelFactor
 from tallybayes.estimation.scoring.row_scorer import RowScorer
-from tallybayes.families._shared.log_prob_forms import LinearLogForm, LogTableForm, StudentTForm
+from tallybayes.families._shared.log_prob_forms import LinearLogForm, StudentTForm
 from tallybayes.tally.domain import Domain
+
+
+class LeftOutTables(FactorTables):
+    """The tables of one factor; every row is left out of the statistics of its class.
+
+    Parameters
+    ----------
+    scorer, domains, unseen, impossible
+        As for `FactorTables`.
+    own : tuple of arrays
+        The tables of the class from which a row is left out, as `leave_one_out_tables` returns them.
+    code : int
+        The class.
+    """
+
+    def __init__(
+        self,
+        scorer: FactorScorer,
+        domains: Sequence[Domain],
+        unseen: str,
+        impossible: np.ndarray,
+        own: tuple[np.ndarray, ...],
+        code: int,
+    ) -> None:
+        super().__init__(scorer, domains, unseen, impossible)
+        self.own = [table[:, code] for table in own]
+        self.code = code
+
+    @property
+    def log_table(self) -> np.ndarray:
+        """log p(level | class), (cells, classes)."""
+        log_table = super().log_table.copy()
+        log_table[:, self.code] = self.own[0]
+        return log_table
+
+    def tables(self, *, sparse: bool) -> KernelFactor | None:
+        """Return the kernel tables (columns, classes) of numbers; None if NumPy scores the factor."""
+        found = super().tables(sparse=sparse)
+        if found is None or not isinstance(self.form, LinearLogForm | StudentTForm):
+            return found
+        kind = found[0]
+        tables = [np.array(part) if isinstance(part, np.ndarray) else part for part in found[1:]]
+        if isinstance(self.form, LinearLogForm):
+            log_p, log_q = self.own
+            tables[0][:, self.code], tables[1][:, self.code] = log_p - log_q, log_q
+            return self.bounded(kind, *tables, sparse=sparse)
+        tables[1][:, self.code], tables[3][:, self.code] = 0.0, 0.0  # the class has a factor of its own
+        return (kind, *tables)
+
+    @property
+    def extra_factor(self) -> KernelFactor | None:
+        """The leave-one-out Student t of the class."""
+        return ("left_out", self.code, *self.own) if isinstance(self.form, StudentTForm) else None
 
 
 class LeaveOneOutScorer(RowScorer):
@@ -32,50 +83,15 @@ class LeaveOneOutScorer(RowScorer):
 
     def __init__(
         self,
-        scored: list[FactorScorer],
+        scored: Sequence[FactorScorer],
         log_prior: np.ndarray,
-        domains: list[list[Domain]],
+        domains: Sequence[Sequence[Domain]],
         unseen: str,
         own: Sequence[tuple[np.ndarray, ...]],
         code: int,
     ) -> None:
-        self._own = own
-        self._code = code
         super().__init__(scored, log_prior, domains, unseen)
-
-    def _log_table(self, number: int) -> tuple[np.ndarray, Any]:
-        log_table, segments = super()._log_table(number)
-        log_table[:, self._code] = self._own[number][0][:, self._code]
-        return log_table, segments
-
-    def _tables(self, number: int, *, sparse: bool) -> Any:
-        found = super()._tables(number, sparse=sparse)
-        if found is None or isinstance(self.forms[number], LogTableForm):
-            return found
-        kind, *parts = found
-        tables = [np.array(part) if isinstance(part, np.ndarray) else part for part in parts]
-        if isinstance(self.forms[number], LinearLogForm):
-            log_p, log_q = (part[:, self._code] for part in self._own[number])
-            tables[0][:, self._code], tables[1][:, self._code] = log_p - log_q, log_q
-            return self._bounded((kind, *tables), sparse)
-        tables[1][:, self._code], tables[3][:, self._code] = 0.0, 0.0  # the class has a factor of its own
-        return (kind, *tables)
-
-    def _bells(self, numbers: Sequence[int]) -> list[int]:
-        """Return the numbers of factors with normal or Student t forms, which have their own leave-one-out tables."""
-        return [number for number in numbers if isinstance(self.forms[number], StudentTForm)]
-
-    def _more_factors(self, numbers: Sequence[int]) -> list[Any]:
-        return [
-            ("left_out", self._code, *(table[:, self._code] for table in self._own[number]))
-            for number in self._bells(numbers)
+        parts = zip(scored, domains, own, strict=True)
+        self.factors = [
+            LeftOutTables(scorer, levels, unseen, self.impossible, tables, code) for scorer, levels, tables in parts
         ]
-
-    def _kernel_parts(
-        self, table: Table, *, counted: bool = False, whole: bool = True
-    ) -> tuple[list[int], kernels.Scorer, list[Any]]:
-        numbers, scorer, blocks = super()._kernel_parts(table, counted=counted, whole=whole)
-        if len(numbers) < len(self.scored):
-            return numbers, scorer, blocks
-        again = self._bells(numbers)
-        return [*numbers, *again], scorer, [*blocks, *(blocks[number] for number in again)]

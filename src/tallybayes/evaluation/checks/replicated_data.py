@@ -10,7 +10,7 @@ import numpy as np
 
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, printable
-from tallybayes.estimation.factor_sampling import n_columns, sample_factor
+from tallybayes.estimation.factor_sampling import sample_factor
 from tallybayes.estimation.scoring.factor_scorer import (
     FactorScorer,
     ResolvedPrior,
@@ -18,7 +18,7 @@ from tallybayes.estimation.scoring.factor_scorer import (
     factor_cells,
     make_factor_scorer,
 )
-from tallybayes.estimation.scoring.row_scorer import check_cells
+from tallybayes.estimation.scoring.factor_tables import check_cells
 from tallybayes.evaluation.checks.summary_statistics import (
     BINARY,
     COUNTS,
@@ -341,7 +341,7 @@ def make_replicated_factor(source: ReplicationSource, n_draws: int, rng: np.rand
         counted = count_words(cells, index, names[0])
         kept = counted.first_tokens(groups[index], _TOKENS)
         return ReplicatedFactor(source, counted.take(kept), index[kept])
-    width = n_columns(family, source.statistics)
+    width = source.statistics.n_columns
     n_groups = len(np.unique(groups[groups >= 0]))
     most = min(_ROWS, _CELLS // (n_draws * max(n_groups, 1) * max(width, 1)))
     if most < _FEWEST:

@@ -77,7 +77,7 @@ def counted_rows(model: ClassConditionalModel | BayesianNetwork | HiddenMarkovMo
         return CountedRows(_columns(model.tally_, [(node.factor, node.marginal()) for node in nodes], None))
     if isinstance(model, HiddenMarkovModel):
         return _counted_sequences(model)
-    factors = model._feature_factors()
+    factors = model._estimated_classifier.feature_factors
     if isinstance(model, Mixture):
         return CountedRows(_columns(model.tally_, factors, None))
     target = model.target_

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.estimation.calibration.calibration import METHODS, Calibration, fit_calibration
@@ -17,15 +16,11 @@ from tallybayes.typing import Labels, Rows, SampleWeights
 if TYPE_CHECKING:
     from tallybayes.models.classification.classifier import Classifier
 
-Model = TypeVar("Model", bound="Classifier")
-
 
 def calibrate(
-    model: Model, X: Rows, y: Labels, method: str | None, sample_weight: SampleWeights, groups: Labels | None
-) -> Model:
-    """Fit a calibration to the training rows, and return the model; see `Classifier.calibrate`."""
-    check_is_fitted(model, "tally_")
-    model._require_counts("leaving rows out")
+    model: Classifier, X: Rows, y: Labels, method: str | None, sample_weight: SampleWeights, groups: Labels | None
+) -> Calibration:
+    """Return a calibration fitted to the training rows; see `Classifier.calibrate`."""
     method = model.calibration or "temperature" if method is None else method
     StringOptions(METHODS).check("method", method)
     if isinstance(groups, str):
@@ -35,12 +30,12 @@ def calibrate(
     table, weight = read_more_rows(model, X, y, sample_weight)
     if not model.tally_.soft:
         _ = model.tally_ - model._count_more_rows(table, weight)  # raises if the rows are not training rows
-    return model._set_calibration(calibration_of(model, table, weight, method, groups))
+    return calibration_of(model, table, weight, method, groups)
 
 
 def calibration_of(
-    model: Classifier, table: Table, weight: SampleWeights, method: str, groups: Any = None
+    model: Classifier, table: Table, weight: SampleWeights, method: str, groups: Labels | None = None
 ) -> Calibration:
     """Return the calibration of the held-out probabilities of the training rows."""
     fold = None if groups is None else group_folds(groups, table.n_rows, FOLDS, 0)
-    return fit_calibration(method, *held_out_scores(model, table, weight, fold), model._total_weight())
+    return fit_calibration(method, *held_out_scores(model, table, weight, fold), model.n_rows_)

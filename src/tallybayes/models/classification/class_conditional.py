@@ -10,53 +10,44 @@ import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.table import Table
 from tallybayes.errors import LabelError
 from tallybayes.estimation.calibration.calibration import Calibration
 from tallybayes.estimation.estimated_factors import EstimatedFactors
-from tallybayes.estimation.factor_sampling import MissingCellPrediction
-from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule
+from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import (
     FactorScorer,
     factor_cells,
 )
-from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.models.base import Model
 from tallybayes.models.classification import classifier_fit
-from tallybayes.models.classification.class_parameters import class_prior, labeled_factors
+from tallybayes.models.classification.class_em import EMModel
 from tallybayes.models.classification.class_prior import (
     CLASS_PRIOR_WORDS,
     check_class_prior,
 )
+from tallybayes.models.classification.classifier_from_parameters import StatedParameters
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
-from tallybayes.models.classification.methods import classifier_plots
-from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
-from tallybayes.models.classification.methods.class_sampling import impute, predict_missing, sample, sample_columns
+from tallybayes.models.classification.methods.class_sampling import check_how, imputed_columns, sample
 from tallybayes.models.classification.methods.decisions import decide, estimate_class_prior
-from tallybayes.models.classification.methods.explanation import (
-    ExplanationPart,
-    PriorPart,
-    explain,
-    factor_parts,
-    plot_explanation,
-)
-from tallybayes.models.classification.methods.model_export import to_onnx, to_sql
-from tallybayes.models.classification.methods.show_work import calculation, show_work
-from tallybayes.models.classification.methods.uncertainty import predict_set
+from tallybayes.models.classification.methods.explanation import explain
+from tallybayes.models.classification.methods.show_work import show_work
+from tallybayes.models.classification.methods.uncertainty import smallest_set
 from tallybayes.models.inputs.batching import predict_in_batches
-from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
-from tallybayes.models.inputs.features import open_features
-from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows, with_weight
+from tallybayes.models.inputs.column_priors import check_priors
+from tallybayes.models.inputs.features import as_rows, open_features
+from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows, shaped, with_weight
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
-from tallybayes.models.inspection import information_criteria, labeled_parameters
-from tallybayes.models.inspection.model_summary import rows_by_class, summary, title_by_class
-from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.models.inspection.information_criteria import weighted_sum
+from tallybayes.models.inspection.labeled_parameters import looked_up
+from tallybayes.models.inspection.model_summary import title_by_class
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.text_selection import as_word_factor, with_selected_words
+from tallybayes.tally.text_selection import Selected, all_words, as_word_factor, select_words
 from tallybayes.typing import ClassPrior, Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import warn
 
@@ -67,9 +58,9 @@ if TYPE_CHECKING:
     import onnx
     from matplotlib.axes import Axes
 
+    from tallybayes.export.portable_scorer import PortableScorer
     from tallybayes.models.classification.methods.explanation import Explanation
     from tallybayes.models.inspection.labeled_parameters import LabeledFactor
-    from tallybayes.models.inspection.model_summary import Summary
     from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable
     from tallybayes.plotting.plot import Plot
     from tallybayes.results.threshold import Threshold
@@ -87,6 +78,11 @@ class ClassConditionalModel(Model):
     prior: Any
     class_prior: Any
     unseen: str = "missing"
+    unlabeled_weight: float
+    max_iter: int
+    tol: float
+    n_init: int
+    random_state: RandomState
     tally_: Tally
     input_format_: InputFormat
     _soft_counts_hint = (
@@ -150,53 +146,57 @@ class ClassConditionalModel(Model):
     @property
     def _estimated_classifier(self) -> EstimatedClassifier:
         """The estimated factors and the class prior."""
-        return self._cached("estimated", self._estimate)
+        return self._cached("estimated", lambda: self._estimates_of(self.tally_, select_words(self.tally_)))
 
-    def _estimate(self) -> EstimatedClassifier:
-        """Estimate the factors from the tally, or take the user-specified parameters."""
-        pairs = self._feature_factors()
-        fixed = self._fixed_parameters
-        groups = self._class_domain.levels
-        if fixed is None:
-            self._check_prior([factor for factor, _ in pairs])
-            priors = [self._prior_of(factor) for factor, _ in pairs]
-            factors = EstimatedFactors(pairs, priors, self.estimate, groups=groups)
-        else:
-            factors = EstimatedFactors.from_fixed_parameters(pairs, self._fixed_feature_parameters(), groups)
-        class_proba = None if fixed is None else fixed[0]
-        class_factor = classifier_fit.class_factor(self)
-        return EstimatedClassifier(
-            self._selected_tally, class_factor, factors, self.class_prior, self.unseen, class_proba
-        )
+    def _em_model(self, factors: list[Factor]) -> EMModel:
+        """Return the model that EM fits: its settings, its factors and the initial estimates."""
+        scored = [self._factor_for_scoring(factor) for factor in factors[1:]]
+        initial = None if self._initial is None else self._initial._estimated_classifier
+        return EMModel(self, factors, scored, lambda tally: self._estimates_of(tally, all_words(tally)), initial)
 
-    def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
-        """Return the factors p(block | class) with their statistics."""
-        pairs = zip(self._selected_tally.factors, self._selected_tally.statistics, strict=True)
-        return [(factor, statistics) for factor, statistics in pairs if len(factor.given) == 1]
+    def _with_parameters(self, stated: StatedParameters, strength: float | None) -> Self:
+        """Set user-specified parameters, or a prior with these parameters that is as strong as some rows."""
+        self._check_settings()
+        fixed = stated.counted()
+        self.input_format_ = fixed.input_format
+        self._set_tally(fixed.tally)._set_fixed_parameters(fixed.parameters)
+        if strength is None:
+            return self
+        prior, class_prior = fixed.priors(self._estimated_classifier, strength)
+        self.prior = prior
+        self.class_prior = class_prior
+        return self._set_tally(fixed.tally)
 
-    def _fixed_feature_parameters(self) -> list[Any]:
-        """Return the user-specified parameters of the factors p(block | class)."""
-        assert self._fixed_parameters is not None
-        pairs = zip(self.tally_.factors, self._fixed_parameters, strict=True)
-        return [parameters for factor, parameters in pairs if factor.given]
+    def _estimates_of(self, tally: Tally, words: Selected) -> EstimatedClassifier:
+        """Return the estimates from a tally under the parameters of this model."""
+        return EstimatedClassifier(**self._estimation_settings(tally, words))
 
-    def _prior_of(self, factor: Factor) -> Any:
-        """Return the prior of a factor; if ``prior`` is a tally, the default prior updated with its statistics."""
-        if not isinstance(self.prior, Tally):
-            domains = self._selected_tally.domains
-            return prior_in_groups(self.prior, factor, self.estimate, lambda name: domains[str(name)].levels)
-        earlier = with_selected_words(self.prior.reindex_like(self.tally_), self._selected_words)[factor.columns]
-        return factor.family.resolve_prior(None, self._selected_tally[factor.columns], self.estimate).update(earlier)
+    def _estimation_settings(self, tally: Tally, words: Selected) -> dict[str, Any]:
+        """Return the attributes of `EstimatedClassifier`."""
+        return {
+            "model": type(self).__name__,
+            "counted": tally,
+            "words": words,
+            "target": self._target,
+            "group_word": self._group_word,
+            "label_dtype": self.input_format_.y_dtype,
+            "block_names": self._block_names,
+            "estimate": self.estimate,
+            "prior": self.prior,
+            "class_prior": self.class_prior,
+            "unseen": self.unseen,
+            "fixed_parameters": self._fixed_parameters,
+        }
 
     @property
-    def _estimated(self) -> EstimatedFactors:
-        """The estimated factors, over the observed levels."""
-        return self._estimated_classifier.factors
+    def _selected_words(self) -> Selected:
+        """The selected words of every text column."""
+        return self._estimated_classifier.words
 
     @property
-    def _scoring_factors(self) -> EstimatedFactors:
-        """The estimated factors that score rows."""
-        return self._estimated_classifier.scoring_factors
+    def _selected_tally(self) -> Tally:
+        """The tally with text columns as blocks of their selected words."""
+        return self._estimated_classifier.tally
 
     @property
     def _factor_scorers(self) -> list[FactorScorer]:
@@ -215,74 +215,39 @@ class ClassConditionalModel(Model):
 
     def _resolved_priors(self) -> dict[Any, Any]:
         """Return the resolved priors by column."""
-        return information_criteria.priors_by_column(self._estimated)
+        return self._estimated_classifier.factors.priors_by_column
+
+    def _with_estimates(self, estimates: EstimatedClassifier) -> Self:
+        """Return a copy of the model with estimates that were computed elsewhere."""
+        other = copy.copy(self)._set_tally(estimates.counted)
+        other._cache["estimated"] = estimates
+        return other
+
+    def _with_block_names(self, names: Mapping[Any, tuple[str, ...]]) -> Self:
+        """Return a copy of the model with other names of the columns of blocks."""
+        other = copy.copy(self)
+        other._block_names = names
+        other._cache = {"estimated": self._estimated_classifier.with_block_names(names)}
+        return other
 
     def _with_tally(self, tally: Tally) -> Self:
         """Return this model with other counts of the same levels; the priors are held fixed."""
-        other = copy.copy(self)._set_tally(tally)._with_words_of(self)
-        pairs = other._feature_factors()
-        return other._with_estimates(self._estimated_classifier.with_statistics(other._selected_tally, pairs))
+        return self._with_estimates(self._estimated_classifier.with_tally(tally))
 
     def _with_scaled_priors(self, factor: float) -> Self:
         """Return this model with the strength of every prior multiplied by ``factor``."""
-        return copy.copy(self)._set_tally(self.tally_)._with_estimates(self._estimated_classifier.scaled(factor))
-
-    def _with_estimates(self, estimates: EstimatedClassifier) -> Self:
-        """Use estimates that were computed elsewhere."""
-        self._cache["estimated"] = estimates
-        return self
-
-    def _statistics_are_per_row(self) -> bool:
-        """Return whether the statistics that are scored are sums over rows."""
-        return True
+        return self._with_estimates(self._estimated_classifier.scaled(factor))
 
     # ---- Prediction ---------------------------------------------------------------------------------------------
-
-    @property
-    def _row_scorer(self) -> RowScorer:
-        """The scorer of rows under the class prior of the model."""
-        return self._cached("row_scorer", lambda: self._make_row_scorer(self.class_log_prior_))
-
-    def _make_row_scorer(self, log_prior: np.ndarray) -> RowScorer:
-        """Return the scorer of rows under a class prior."""
-        return self._estimated_classifier.row_scorer(log_prior)
-
-    def _check_estimated(self, log_prior: np.ndarray) -> None:
-        """Raise DataError if there is no class, or if a possible class has an undefined estimate."""
-        self._estimated_classifier.check_defined(log_prior)
 
     def _column_specs(self) -> list[ColumnSpec]:
         """Return the columns, the family and the levels of every factor."""
         return self._estimated_classifier.column_specs
 
-    def _level_domains(self, scorer: FactorScorer) -> list[Domain]:
-        """Return the levels of every column of a categorical factor."""
-        return self._estimated_classifier.level_domains(scorer)
-
-    def _factor_cells(self, table: Table, scorer: FactorScorer) -> Any:
-        """Return the cells of one factor, ready for its scorer."""
-        return self._estimated_classifier.cells(table, scorer)
-
-    def _log_prior(self, class_prior: ClassPrior, counts: Any = None) -> np.ndarray:
-        """Return log p(class) under a class prior, by default with the counts of the model."""
-        return self._estimated_classifier.log_prior(class_prior, counts)
-
     def _open(self, X: Rows) -> Table:
         """Return rows as a table with the columns of the model; raise NotFittedError before the model is fitted."""
         check_is_fitted(self, "tally_")
         return open_rows(self, X)
-
-    def _joint(self, table: Table, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
-        """Return log p(class, row), shape (n, classes); unless `whole`, without the terms that all classes share."""
-        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
-        scorer = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
-        return scorer.joint(table, whole=whole)
-
-    def _posterior(self, table: Table, log_prior: np.ndarray | None = None) -> ClassPosterior:
-        """Return log p(class | row), and log p(row) without the terms that all classes share."""
-        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
-        scorer = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
-        return scorer.posterior(table)
 
     @predict_in_batches
     def predict(self, X: Rows) -> np.ndarray:
@@ -296,18 +261,14 @@ class ClassConditionalModel(Model):
         -------
         ndarray of shape (n,)
         """
-        self._check_estimated(self.class_log_prior_)
+        scorer = self._estimated_classifier.row_scorer
         if self._calibration is not None:  # it can change the order of the classes
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         codes = None
-        if (
-            not self.input_format_.by_name
-            and type(X) is np.ndarray
-            and X.ndim == 2
-            and X.shape[1] == self.input_format_.n_features
-        ):
-            codes = self._row_scorer.argmax_array(X)  # without a table, if the kernels read the array directly
-        return self.classes_[self._row_scorer.argmax(self._open(X)) if codes is None else codes]
+        rows = self.input_format_
+        if not rows.by_name and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == rows.n_features:
+            codes = scorer.argmax_array(X)  # without a table, if the kernels read the array directly
+        return self.classes_[scorer.argmax(self._open(X)) if codes is None else codes]
 
     @predict_in_batches
     def predict_joint_log_proba(self, X: Rows) -> np.ndarray:
@@ -317,7 +278,7 @@ class ClassConditionalModel(Model):
         ----------
         X : as for `fit`, without the target
         """
-        return self._joint(self._open(X))
+        return self._estimated_classifier.joint(self._open(X))
 
     @predict_in_batches
     def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
@@ -347,9 +308,10 @@ class ClassConditionalModel(Model):
 
     def _log_proba(self, table: Table, class_prior: ClassPrior = None) -> np.ndarray:
         """Return log p(class | row), calibrated if there is a calibration."""
-        prior = None if class_prior is None else self._log_prior(class_prior)
+        estimates = self._estimated_classifier
+        prior = None if class_prior is None else estimates.log_prior(class_prior)
         calibration = self._calibration
-        posterior = self._posterior(table, prior if calibration is None else None)
+        posterior = estimates.posterior(table, prior if calibration is None else None)
         if posterior.impossible.any():
             self._warn_impossible(table, posterior.impossible)
         if calibration is None:
@@ -359,7 +321,7 @@ class ClassConditionalModel(Model):
         log_proba = calibration.apply(posterior.log_proba)  # fitted under the class prior of the model
         if prior is None:
             return log_proba
-        own = self.class_log_prior_
+        own = estimates.class_log_prior
         return apply_bayes_rule(log_proba + prior - np.where(np.isneginf(own), 0.0, own), own).log_proba
 
     @predict_in_batches
@@ -370,7 +332,8 @@ class ClassConditionalModel(Model):
         ----------
         X : as for `fit`, without the target
         """
-        return self._row_scorer.posterior(self._open(X), whole=True).log_density
+        table = self._open(X)
+        return self._estimated_classifier.row_scorer.posterior(table, whole=True).log_density
 
     def log_likelihood(self, X: Rows, y: Labels | None = None, *, sample_weight: SampleWeights = None) -> float:
         """Return the log-likelihood of the rows or, with ``y``, of the rows and their classes, in nats.
@@ -384,14 +347,14 @@ class ClassConditionalModel(Model):
         check_is_fitted(self, "tally_")
         if y is None:
             X, weight = with_weight(open_features(X), sample_weight)
-            return information_criteria.weighted_sum(self.score_samples(X), weight)
+            return weighted_sum(self.score_samples(X), weight)
         table, weight = read_more_rows(self, X, y, sample_weight)
         codes = factor_cells(table, [self._target], Categorical(), [self._class_domain], "error")[:, 0]
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])
             raise LabelError(f"y is missing in row {row}; expected a class for every row.\n    Or pass y=None.")
         joint = self.predict_joint_log_proba(table if self.input_format_.by_name else table.without(self._target))
-        return information_criteria.weighted_sum(joint[np.arange(len(codes)), codes], weight)
+        return weighted_sum(joint[np.arange(len(codes)), codes], weight)
 
     def _warn_impossible(self, table: Table, impossible: np.ndarray) -> None:
         """Warn about rows that are impossible in every class; name the first one, and its first impossible column."""
@@ -423,7 +386,8 @@ class ClassConditionalModel(Model):
             Or a dictionary of columns, if they have names or levels.
         y : ndarray of shape (n,)
         """
-        return sample(self, n, given, random_state=random_state)
+        columns, codes = sample(self._estimated_classifier, n, given, random_state)
+        return shaped(self.input_format_, columns, self._frame_library), self.classes_[codes]
 
     def impute(self, X: Rows, how: str = "mean") -> Any:
         """Impute missing cells from the other cells of their row.
@@ -441,7 +405,13 @@ class ClassConditionalModel(Model):
         A copy of X: a data frame of the same library, an array or a dictionary of columns
             For ``"distribution"``, a `MissingCellPrediction` for each column with missing cells.
         """
-        return impute(self, X, how)
+        check_how(how)
+        table = self._open(X)
+        predictions = self._estimated_classifier.predict_missing(table, np.exp(self._log_proba(table)), how)
+        if how == "distribution":
+            return predictions
+        columns = imputed_columns(X, table, predictions, how)
+        return shaped(self.input_format_, columns, frame_kind(X), as_rows(X, self), predictions)
 
     def explain(self, X: Rows, against: Hashable = None) -> Explanation:
         """Return the contribution of each column to the log-odds of each row, as weights of evidence.
@@ -459,7 +429,8 @@ class ClassConditionalModel(Model):
         Explanation
             Of the most probable class of each row. It prints as a table and has ``to_frame`` and ``plot``.
         """
-        return explain(self, X, against)
+        table = self._open(X)
+        return explain(self._estimated_classifier, table, against, self._frame_library)
 
     def show_work(self, row: Rows) -> str:
         """Return a step-by-step calculation of Bayes' rule for one row, as text.
@@ -475,7 +446,8 @@ class ClassConditionalModel(Model):
         -------
         str
         """
-        return show_work(self, row)
+        table = self._open(row)
+        return show_work(self._estimated_classifier, table, self._calibration)
 
     def plot_explanation(self, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
         """Plot the contributions of the columns to one row; needs matplotlib.
@@ -491,7 +463,7 @@ class ClassConditionalModel(Model):
         -------
         Plot
         """
-        return plot_explanation(self, row, against, ax)
+        return self.explain(row, against).plot(0, ax)
 
     def plot_columns(self, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
         """Plot the distribution of each column in each class; needs matplotlib.
@@ -508,7 +480,10 @@ class ClassConditionalModel(Model):
         -------
         Plot
         """
-        return classifier_plots.plot_columns(self, columns, X, y)
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.column_distributions import plot_columns
+
+        return plot_columns(self, columns, X, y)
 
     def plot_decision_boundary(
         self,
@@ -536,7 +511,11 @@ class ClassConditionalModel(Model):
         -------
         Plot
         """
-        return classifier_plots.plot_decision_boundary(self, X, y, columns, ax)
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
+        from tallybayes.plotting.classifier.plane_models import ClassConditionalPlane
+
+        return plot_decision_boundary(ClassConditionalPlane(self), X, y, columns, ax)
 
     def plot_joint(
         self,
@@ -567,7 +546,10 @@ class ClassConditionalModel(Model):
         -------
         Plot
         """
-        return classifier_plots.plot_joint(self, X, y, columns, ax)
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.joint_density import plot_joint
+
+        return plot_joint(self, X, y, columns, ax)
 
     def plot_class_means(self, shape: tuple[int, int]) -> Plot:
         """Plot the mean of each class as an image of its columns, row by row; needs matplotlib.
@@ -581,7 +563,10 @@ class ClassConditionalModel(Model):
         -------
         Plot
         """
-        return classifier_plots.plot_class_means(self, shape)
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.class_means import plot_class_means
+
+        return plot_class_means(self, shape)
 
     def plot_graph(self, ax: Axes | None = None) -> Plot:
         """Plot the model as a graph with plates for repeated nodes; needs matplotlib.
@@ -596,7 +581,10 @@ class ClassConditionalModel(Model):
         -------
         Plot
         """
-        return classifier_plots.plot_graph(self, ax)
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.plate_diagram import plot_groups
+
+        return plot_groups(self, ax)
 
     def predict_set(self, X: Rows, mass: float = 0.95) -> np.ndarray:
         """Return the smallest set of classes with a total probability of at least `mass`: a credible set for each row.
@@ -621,7 +609,7 @@ class ClassConditionalModel(Model):
         >>> [model.classes_[chosen].tolist() for chosen in sets]
         [['setosa'], ['versicolor', 'virginica']]
         """
-        return predict_set(self, X, mass)
+        return smallest_set(self.predict_log_proba(X), mass)
 
     def decide(
         self,
@@ -738,7 +726,10 @@ class ClassConditionalModel(Model):
         >>> model.predict_proba([[2.0]])[0, 0].round(1), model.predict_proba([[2.0]], class_prior=prior)[0, 0].round(1)
         (np.float64(0.8), np.float64(0.3))
         """
-        return estimate_class_prior(self, X, sample_weight=sample_weight, max_iter=max_iter, tol=tol)
+        table = self._open(X)
+        if isinstance(sample_weight, str):
+            sample_weight = open_features(X).column(sample_weight)
+        return estimate_class_prior(self._estimated_classifier, table, sample_weight, max_iter, tol)
 
     def to_sql(self, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
         """Return the model as one SELECT statement that computes `predict` and `predict_proba` in a database.
@@ -782,7 +773,18 @@ class ClassConditionalModel(Model):
         [('Monday', 0, 0.022), ('Tuesday', 1, 0.748)]
         >>> database.close()
         """
-        return to_sql(self, dialect, table, keep=keep, proba=proba)
+        from tallybayes.export.sql_export import dialect_named, write_sql
+
+        kept = [keep] if isinstance(keep, str | int) else list(keep)
+        return write_sql(self._portable_scores(), dialect_named(dialect), table, [str(name) for name in kept], proba)
+
+    def _portable_scores(self) -> PortableScorer:
+        """Return the scores for export; warn if a requested calibration is missing."""
+        from tallybayes.export.portable_scorer import scores_of
+
+        if self._calibration_pending:
+            self._warn_uncalibrated()
+        return scores_of(self._estimated_classifier, self._calibration, self.input_format_.dates)
 
     def to_onnx(self) -> onnx.ModelProto:
         """Return the model as an ONNX graph, which onnxruntime runs without Python; needs onnx.
@@ -812,17 +814,21 @@ class ClassConditionalModel(Model):
         >>> label.tolist(), p.round(3).tolist()
         ([0, 1], [[0.978, 0.022], [0.252, 0.748]])
         """
-        return to_onnx(self)
+        from tallybayes.export.onnx_export import write_onnx
+
+        is_array = not self.input_format_.by_name and all(isinstance(name, int) for name in self._required_columns)
+        return write_onnx(self._portable_scores(), is_array)
 
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters, including class or state probabilities unless they are fixed."""
-        return information_criteria.n_parameters(self)
+        return self._all_factors.n_parameters
 
     @property
     def prior_(self) -> dict[Any, Any]:
         """The resolved prior of every column or block of columns; ``prior=`` accepts it."""
-        return information_criteria.resolved_priors(self)
+        self._require_counts("a prior")
+        return self._resolved_priors()
 
     @property
     def parameters_(self) -> Parameters:
@@ -831,7 +837,7 @@ class ClassConditionalModel(Model):
         Probabilities of levels are labeled by level (of bins by interval); other parameters by name, such as mean,
         variance and rate. Under ``"bayes"`` these are posterior means; predictions integrate the parameters out.
         """
-        return labeled_parameters.parameters(self)
+        return self._estimated_classifier.parameters
 
     def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
         """Return the parameters of one column, ``parameters_[column]``.
@@ -845,55 +851,31 @@ class ClassConditionalModel(Model):
         -------
         ParameterTable
         """
-        return labeled_parameters.table(self, column)
+        return looked_up(self.parameters_, column)
 
     @property
     def class_prior_(self) -> ParameterTable:
         """Return p(class): the fixed probabilities, or their estimate."""
-        return class_prior(self)
+        return self._estimated_classifier.labeled_class_prior().column(0)
 
     def _labeled_factors(self) -> list[LabeledFactor]:
         """Return p(class) and every factor given the class, labeled."""
-        return labeled_factors(self)
+        return self._estimated_classifier.labeled_factors()
 
-    def summary(self) -> Summary:
-        """Return a summary of the columns: family, levels, fraction of missing cells and prior.
-
-        Returns
-        -------
-        Summary
-            It prints as a table.
-        """
-        return summary(self)
-
-    _group_word = "classes"
+    _group_word = "class"
 
     def _summary_title(self, n_rows: float) -> str:
         """The model, its rows, and how many there are of every class."""
-        return title_by_class(self, n_rows)
+        estimates = self._estimated_classifier
+        rows = None if self._fixed_parameters is not None else n_rows
+        groups = "classes" if self._group_word == "class" else "components"
+        return title_by_class(estimates.model, rows, groups, estimates.classes.levels, estimates.class_weights)
 
     def _total_weight(self) -> float:
         """The weight of all rows that were counted, of a model with classes."""
-        return rows_by_class(self)
+        return float(self._estimated_classifier.class_counts.table.sum())
 
     # ---- Hooks -------------------------------------------------------------------------------------------------
-
-    def _explanation_parts(self, table: Table, prior: PriorPart, log_odds: np.ndarray) -> list[ExplanationPart]:
-        """Return the contributions of the columns to the log-odds of rows."""
-        return factor_parts(self._estimated_classifier, table, prior, self._display_name, self._selected_words)
-
-    def _sample_columns(self, group: np.ndarray, rng: np.random.Generator) -> dict[Name, Any]:
-        """Draw the columns of rows of these classes."""
-        return sample_columns(self._estimated_classifier, group, self._selected_words, rng)
-
-    def _predict_missing(self, table: Table, proba: np.ndarray, how: str) -> dict[Any, MissingCellPrediction]:
-        """Return the predictive distributions of the missing cells of each column, given p(class | row)."""
-        return predict_missing(self._estimated_classifier, table, proba)
-
-    def _calculation(self, table: Table, joint: np.ndarray) -> CalculationSheet:
-        """Return the calculation of log p(class, row) of one row."""
-        word = "component" if self._group_word == "components" else "class"
-        return calculation(self._estimated_classifier, table, self.classes_, word, self._display_name)
 
     def _check_settings(self) -> None:
         """Check the parameters of the constructor, the class prior included."""

@@ -39,6 +39,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import ClassPrior
 from tallybayes.warnings import warn
 
 _CELLS = (
@@ -47,6 +48,7 @@ _CELLS = (
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 Responsibilities = Callable[[slice, Table], np.ndarray]
 
 
@@ -65,6 +67,30 @@ class MStepResult(NamedTuple):
     scored: list[FactorScorer]
 
 
+class EMModel(NamedTuple):
+    """The model that EM fits.
+
+    Attributes
+    ----------
+    settings : Classifier or Mixture
+        The parameters of EM, the estimate and the class prior.
+    factors : list of Factor
+        The factor of the class, then those of the features given the class, as they are counted.
+    scored : list of Factor
+        The factors of the features in the families that score rows.
+    estimates_of : callable
+        From a tally to the estimates under the priors of the model.
+    initial : EstimatedClassifier or None
+        The estimates that EM starts from.
+    """
+
+    settings: ClassConditionalModel
+    factors: list[Factor]
+    scored: list[Factor]
+    estimates_of: Callable[[Tally], EstimatedClassifier]
+    initial: EstimatedClassifier | None
+
+
 class ClassEM:
     """EM (Dempster, Laird and Rubin 1977) for one model and one table.
 
@@ -73,8 +99,7 @@ class ClassEM:
 
     Parameters
     ----------
-    model : Classifier or Mixture
-        The model with its estimate, priors and EM parameters. It is given a temporary tally to resolve its priors.
+    model : EMModel
     table : Table
         The features of rows with positive weight.
     codes : ndarray of int of shape (n,)
@@ -83,29 +108,26 @@ class ClassEM:
     named : ndarray of bool of shape (classes,)
         Whether a class has labeled rows; the others are initialized by k-means++.
     weight : ndarray of shape (n,), or None
-    factors : list of Factor
-        The factor of the class, then those of the features given the class.
     """
 
     def __init__(
         self,
-        model: ClassConditionalModel,
+        model: EMModel,
         table: Table,
         codes: np.ndarray,
         classes: Domain,
         named: np.ndarray,
         weight: np.ndarray | None,
-        factors: list[Factor],
     ) -> None:
         self.model = model
+        self.settings = model.settings
         self.classes = classes
         self.named = named
-        self.factors = factors
-        table, self.features, self.words = expand_text(table, factors[1:])
+        table, self.features, self.words = expand_text(table, model.factors[1:])
         self.n_classes = len(classes.levels)
         self.counter = SoftCounter(self.features, table, self.n_classes)
         weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
-        weights[codes < 0] *= model.unlabeled_weight
+        weights[codes < 0] *= self.settings.unlabeled_weight
         incomplete = rows_with_missing(table, self.features)
         self.unlabeled = bool((codes < 0).any())
         self.incomplete = bool(incomplete.any())
@@ -116,9 +138,7 @@ class ClassEM:
         self.table = table if len(rest) == table.n_rows else table.rows(rest)
         self.codes = codes[rest]
         self.weights = weights[rest]
-        self.objective = EMObjective(
-            model, [model._factor_for_scoring(factor) for factor in self.features], float(weights.sum())
-        )
+        self.objective = EMObjective(self.settings, model.scored, float(weights.sum()))
         self.rows = table, codes, weights
         self.settled = False  # whether the priors are resolved
         self.start_log_prior = 0.0  # log prior density at the parameters of the initial model
@@ -131,12 +151,12 @@ class ClassEM:
         starts: list[Callable[[], Any]] = [partial(self._from_labels, n_steps) for n_steps in ways]
         if not self.named.all():
             # The priors are resolved from the first initialization and then fixed, so it should be the best one.
-            rng = np.random.default_rng(self.model.random_state)
-            seeds = self.counter.kmeans_assigners(*self.rows, self.model.n_init, rng)
+            rng = np.random.default_rng(self.settings.random_state)
+            seeds = self.counter.kmeans_assigners(*self.rows, self.settings.n_init, rng)
             starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
-        if self.model._initial is not None:
-            starts = [partial(self._from_model, self.model._initial)]
-        has_class_prior = self.unlabeled and isinstance(self.model.class_prior, Dirichlet)
+        if self.model.initial is not None:
+            starts = [partial(self._from_model, self.model.initial)]
+        has_class_prior = self.unlabeled and isinstance(self.settings.class_prior, Dirichlet)
         best, summary = self.objective.run_restarts(self, starts, has_prior=has_class_prior)
         self.measuring = True
         expected, _ = self.expect(best.parameters)
@@ -159,7 +179,7 @@ class ClassEM:
         for code, column in chain.from_iterable(map(undefined_parameters, scored)):
             if log_prior[code] > -np.inf:
                 where = f"column {column!r} in class {self.classes.levels[code]!r}"
-                raise DataError.no_data(where, self.model.estimate)
+                raise DataError.no_data(where, self.settings.estimate)
         return MStepResult(log_prior, scored), density
 
     def expect(self, found: MStepResult) -> tuple[ExpectedStatistics, float]:
@@ -214,7 +234,7 @@ class ClassEM:
         counts = Counts(weights, (self.n_classes,))
         prior = self._class_prior_distribution()
         if prior is None:
-            given = "frequency" if self.model.class_prior is None else self.model.class_prior
+            given = "frequency" if self.settings.class_prior is None else self.settings.class_prior
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
         mode = prior.update(counts).mode_or_boundary()
         with np.errstate(divide="ignore"):
@@ -222,11 +242,11 @@ class ClassEM:
 
     def _class_prior_distribution(self) -> Dirichlet | None:
         """Return the prior of the class probabilities; None if they are fixed."""
-        given = self.model.class_prior
+        given = self.settings.class_prior
         if not self.unlabeled or not _has_class_prior(given) or (given is None and not self.objective.has_prior):
             return None
         prior = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
-        return prior if given is None or read_estimate(self.model.estimate).takes_mode else prior.mode_matched()
+        return prior if given is None or read_estimate(self.settings.estimate).takes_mode else prior.mode_matched()
 
     def _at(self, prior: Dirichlet, responsibilities: np.ndarray) -> float:
         """Return the log prior density of class probabilities."""
@@ -269,11 +289,11 @@ class ClassEM:
         )
 
     def _tally(self, expected: ExpectedStatistics) -> Tally:
-        target = str(self.factors[0].columns[0])
+        target = str(self.model.factors[0].columns[0])
         classes = Counts(expected.classes, (self.n_classes,))
         domains = {**self.counter.domains, **self.words, target: self.classes}
         schema = Schema(sorted_domains=(target,))
-        return Tally(self.factors, [classes, *expected.statistics], domains, schema, soft=True)
+        return Tally(self.model.factors, [classes, *expected.statistics], domains, schema, soft=True)
 
     # ---- Initialization -------------------------------------------------------------------------------------------
 
@@ -287,12 +307,13 @@ class ClassEM:
         self._resolve(self._known(expected))  # the prior is resolved from all rows
         return expected
 
-    def _from_model(self, initial: Any) -> MStepResult:
+    def _from_model(self, initial: EstimatedClassifier) -> MStepResult:
         """Initialize from the parameters of another model; priors are resolved from its expected statistics."""
-        check_same_vocabulary(initial, self.words)
-        levels = [initial._level_domains(scored) for scored in initial._estimated.checked_scorers]
-        scored = parameters_from_model(initial._estimated.checked_scorers, levels, self.objective.factors, self.counter)
-        found = MStepResult(initial.class_log_prior_, scored)
+        check_same_vocabulary(initial.tally, self.words)
+        scorers = initial.factors.checked_scorers
+        levels = [initial.level_domains(scorer) for scorer in scorers]
+        scored = parameters_from_model(scorers, levels, self.objective.factors, self.counter)
+        found = MStepResult(initial.class_log_prior, scored)
         expected, _ = self.expect(found)
         self._resolve(self._known(expected))
         if self.objective.has_constant_columns:  # before the first iteration, as in all later ones
@@ -311,7 +332,7 @@ class ClassEM:
         for factor, prior, statistics in zip(
             self.features, self.objective.prior_distributions, start.statistics, strict=True
         ):
-            found = is_data_dependent(self.model._prior_of(factor))
+            found = is_data_dependent(self.estimates.prior_of(factor))
             if not factor.family.columnwise and isinstance(prior, Dirichlet) and not found:
                 total = np.asarray(statistics.total)
                 worth = float((np.broadcast_to(prior.concentration, total.shape) - 1).sum(axis=-1).mean())
@@ -366,12 +387,10 @@ class ClassEM:
     def _resolve(self, known: ExpectedStatistics) -> None:
         """Resolve the priors of all factors, and find the constant columns."""
         self.settled = True
-        model = self.model._set_tally(self._tally(known))
-        model._cache["kept"] = dict.fromkeys(model._selected_words)  # all words
-        self.model._check_prior(self.features)
+        self.estimates = self.model.estimates_of(self._tally(known))
         if self.objective.has_prior:
             self.objective.fix_priors(
-                known.statistics, [self.model._prior_of(factor) for factor in self.objective.factors]
+                known.statistics, [self.estimates.prior_of(factor) for factor in self.objective.factors]
             )
         else:
             self._check_observed(known)
@@ -383,10 +402,10 @@ class ClassEM:
                 weight = np.broadcast_to(statistics.weight, statistics.first_sum.shape)
                 for code, column in np.argwhere(weight == 0):
                     where = f"column {factor.column(int(column))!r} in class {self.classes.levels[code]!r}"
-                    raise DataError.no_data(where, self.model.estimate)
+                    raise DataError.no_data(where, self.settings.estimate)
 
 
-def _has_class_prior(class_prior: Any) -> bool:
+def _has_class_prior(class_prior: ClassPrior) -> bool:
     return class_prior is None or isinstance(class_prior, Dirichlet)
 
 

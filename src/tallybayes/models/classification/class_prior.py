@@ -12,9 +12,10 @@ from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import PriorError, short_repr
 from tallybayes.families.estimates import read_estimate
 from tallybayes.statistics.counts import Counts
+from tallybayes.typing import ClassPrior
 
 
-def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, estimate: str) -> np.ndarray:
+def log_class_prior(class_prior: ClassPrior, levels: tuple[Any, ...], counts: Counts, estimate: str) -> np.ndarray:
     """Return log p(class); −inf for a class with probability zero.
 
     Parameters
@@ -53,7 +54,7 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
 CLASS_PRIOR_WORDS = StringOptions(("uniform", "frequency"), ("probabilities by class", "a tb.Dirichlet", "None"))
 
 
-def check_class_prior(class_prior: Any) -> None:
+def check_class_prior(class_prior: ClassPrior) -> None:
     """Raise PriorError if ``class_prior`` is invalid for any number of classes."""
     if class_prior is None or isinstance(class_prior, str | Dirichlet):
         return
@@ -69,7 +70,7 @@ def check_class_prior(class_prior: Any) -> None:
         )
 
 
-def check_classes(class_prior: Any, levels: tuple[Any, ...]) -> None:
+def check_classes(class_prior: ClassPrior, levels: tuple[Any, ...]) -> None:
     """Raise PriorError if ``class_prior`` does not fit the classes."""
     if isinstance(class_prior, Dirichlet):
         class_prior.update(Counts(np.zeros(len(levels))))
@@ -77,7 +78,7 @@ def check_classes(class_prior: Any, levels: tuple[Any, ...]) -> None:
         _given(class_prior, levels)
 
 
-def class_prior_distribution(class_prior: Any, estimate: str) -> Dirichlet | None:
+def class_prior_distribution(class_prior: ClassPrior, estimate: str) -> Dirichlet | None:
     """Return the prior distribution of the class probabilities; None if the user has fixed them."""
     if class_prior is None:
         return Dirichlet(2.0 if read_estimate(estimate).takes_mode else 1.0)  # the default for categorical columns
@@ -86,8 +87,9 @@ def class_prior_distribution(class_prior: Any, estimate: str) -> Dirichlet | Non
     return class_prior if isinstance(class_prior, Dirichlet) else None
 
 
-def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
-    if hasattr(class_prior, "items"):
+def _given(class_prior: ClassPrior, levels: tuple[Any, ...]) -> np.ndarray:
+    if class_prior is not None and hasattr(class_prior, "items"):
+        class_prior = dict(class_prior.items())
         missing = [level for level in levels if level not in class_prior]
         if missing:
             raise PriorError(f"class_prior has no probability for class {missing[0]!r}; expected one for each class.")
@@ -100,8 +102,8 @@ def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
             )
         weights = np.array([float(class_prior[level]) for level in levels])
     else:
-        listed = not isinstance(class_prior, str) and np.ndim(class_prior) == 1
-        weights = np.asarray(class_prior, dtype=float) if listed else np.zeros(0)
+        listed: Any = np.zeros(0) if isinstance(class_prior, str) else class_prior
+        weights = np.asarray(listed, dtype=float) if np.ndim(listed) == 1 else np.zeros(0)
     if weights.shape != (len(levels),) or (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
         raise PriorError(
             f"class_prior is {class_prior!r}; expected probabilities for the {len(levels)} classes that sum to 1,\n"

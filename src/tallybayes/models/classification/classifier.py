@@ -9,15 +9,16 @@ import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.indicator_columns import hidden
 from tallybayes.data.table import Table
 from tallybayes.estimation.calibration.calibration import METHODS, Calibration
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.calibrate import calibrate, calibration_of
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
-from tallybayes.models.classification.methods.importance import feature_importance, log_proba_without
-from tallybayes.models.classification.methods.report_page import report
+from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
 from tallybayes.models.classification.semi_supervised import count_first, count_more
+from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.tally.factor import Factor
@@ -207,7 +208,9 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         >>> model.calibrate(X, y).calibration_
         Calibration('temperature', temperature 4.891, contamination 0.005: log loss 1.012 to 0.6438 on held-out rows)
         """
-        return calibrate(self, data, target, method, sample_weight, groups)
+        check_is_fitted(self, "tally_")
+        self._require_counts("leaving rows out")
+        return self._set_calibration(calibrate(self, data, target, method, sample_weight, groups))
 
     def report(
         self,
@@ -240,7 +243,10 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         Report
             A notebook shows it; ``.save("report.html")`` writes it.
         """
-        return report(self, X, y, by=by, title=title, held_out=held_out)
+        check_is_fitted(self, "tally_")
+        from tallybayes.apps.report import report
+
+        return report(self, X, self.target_ if y is None else y, by=by, title=title, held_out=held_out)
 
     def feature_importance(
         self, X: Rows, y: Labels, *, columns: Iterable[Name] | None = None, sample_weight: SampleWeights = None
@@ -275,11 +281,12 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         >>> found.columns[0]
         'petal length (cm)'
         """
-        return feature_importance(self, X, y, columns=columns, sample_weight=sample_weight)
-
-    def _log_proba_without(self, table: Table, name: Name) -> np.ndarray:
-        """Return log p(class | row) with a column marginalized out."""
-        return log_proba_without(self, table, name)
+        check_is_fitted(self, "tally_")
+        labeled = LabeledTable(*read_codes(self, X, y, sample_weight))
+        log_proba = self.predict_log_proba
+        return feature_importance(
+            labeled, self._required_columns, columns, log_proba, lambda rows, name: log_proba(hidden(rows, [name]))
+        )
 
     def _calibrate_on_fit(self, table: Table, weight: SampleWeights) -> Calibration:
         """Return the calibration that the parameter ``calibration`` requests, from the training rows."""
@@ -299,7 +306,7 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         self, table: Table, weight: SampleWeights, factors: list[Factor]
     ) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
-        return count_first(self, self._discretize(table), weight, factors)
+        return count_first(self, self._em_model(factors), self._discretize(table), weight)
 
     def _count_more_rows(self, table: Table, weight: SampleWeights) -> Tally:
         """Return the tally of more rows."""
@@ -359,7 +366,7 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
             )
             return self
         self._set_calibration(kept)
-        weight = self._total_weight()
+        weight = self.n_rows_
         if abs(weight - kept.weight) > 0.1 * kept.weight:
             warn(
                 f"The calibration was fitted to {kept.weight:.12g} rows, and the model has {weight:.12g} now. "

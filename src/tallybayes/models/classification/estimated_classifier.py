@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from tallybayes.data.table import Table
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError, NoCountsError
 from tallybayes.estimation.estimated_factors import EstimatedFactors, Pair
+from tallybayes.estimation.factor_sampling import MissingCellPrediction
+from tallybayes.estimation.resampling.held_out import with_statistics
+from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.estimation.scoring.factor_scorer import (
     NO_COLUMNS,
     FactorScorer,
@@ -22,13 +25,30 @@ from tallybayes.estimation.scoring.factor_scorer import (
     undefined_parameters,
 )
 from tallybayes.estimation.scoring.row_scorer import RowScorer
+from tallybayes.families.categorical import Categorical, LevelProbabilities
+from tallybayes.families.estimates import read_estimate
+from tallybayes.models.classification.class_parameters import labeled_class_prior, labeled_factors
 from tallybayes.models.classification.class_prior import class_prior_distribution, log_class_prior
+from tallybayes.models.classification.leave_one_out_scores import leave_rows_out
+from tallybayes.models.classification.methods.class_sampling import predict_missing, sample_columns
+from tallybayes.models.classification.methods.explanation import ExplanationPart, PriorPart, factor_parts
+from tallybayes.models.classification.methods.show_work import calculation
+from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
+from tallybayes.models.inspection.column_names import ColumnNames
+from tallybayes.models.inspection.labeled_parameters import LabeledFactor, parameters_by_column, parameters_title
+from tallybayes.models.inspection.parameter_table import Parameters
 from tallybayes.statistics.counts import Counts
-from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+from tallybayes.tally.text_selection import Selected, with_selected_words
 from tallybayes.typing import ClassPrior
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.held_out_scores import CountedFolds
+    from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,36 +57,87 @@ class EstimatedClassifier:
 
     Attributes
     ----------
-    tally : Tally
-        The statistics; text columns as blocks of the selected words.
-    class_factor : Factor
-        The factor p(class).
-    factors : EstimatedFactors
-        The factors p(block | class), over the levels that were observed.
-    class_prior : ClassPrior
-        The parameter of the model.
-    unseen : {"missing", "smooth", "error"}
-    fixed_class_proba : Counts or None
-        User-specified class probabilities; None if they are estimated.
+    model : str
+        The name of the model's class, for titles.
+    counted : Tally
+        The statistics, as counted.
+    words : mapping from text column to the indices of the words in use, or None for all words
+    target : name
+    group_word : {"class", "component"}
+    label_dtype : dtype or None
+        The data type of the labels.
+    block_names : mapping from block to the names of its columns
+    estimate, prior, class_prior, unseen
+        The parameters of the model.
+    fixed_parameters : tuple or None
+        User-specified parameters of every factor of the tally; the tally is then empty.
     """
 
-    tally: Tally
-    class_factor: Factor
-    factors: EstimatedFactors
+    model: str
+    counted: Tally
+    words: Selected
+    target: Name
+    group_word: str
+    label_dtype: np.dtype | None
+    block_names: Mapping[Any, Sequence[str]]
+    estimate: str
+    prior: Any
     class_prior: ClassPrior
     unseen: str
-    fixed_class_proba: Any = None
+    fixed_parameters: tuple[Any, ...] | None
+
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether every row contributes separately to the statistics that score rows."""
+        return True
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The statistics; text columns as blocks of the selected words."""
+        return with_selected_words(self.counted, self.words)
+
+    @property
+    def names(self) -> ColumnNames:
+        """The names of the columns of blocks."""
+        return ColumnNames(self.block_names, self.words, self.tally)
+
+    # ---- Classes ----------------------------------------------------------------------------------------------------
 
     @property
     def classes(self) -> Domain:
         """The classes."""
-        return self.tally.domains[str(self.class_factor.columns[0])]
+        return self.counted.domains[str(self.target)]
+
+    @property
+    def group_name(self) -> Name:
+        """The name of the groups in results: the target, or "component"."""
+        return self.target if self.group_word == "class" else self.group_word
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The classes in the data type of the target."""
+        return labels_of(self.classes.levels, self.label_dtype)
+
+    @property
+    def class_factor(self) -> Factor:
+        """The factor p(class)."""
+        return Factor(self.target, (), Categorical())
 
     @property
     def class_counts(self) -> Counts:
         """The number of rows of every class."""
-        counts: Any = self.tally[self.class_factor.columns]
+        counts: Any = self.counted[self.target]
         return counts
+
+    @property
+    def fixed_class_proba(self) -> LevelProbabilities | None:
+        """The user-specified class probabilities; None if they are estimated."""
+        return None if self.fixed_parameters is None else self.fixed_parameters[0]
+
+    @property
+    def class_weights(self) -> np.ndarray:
+        """The number of rows of every class, or the user-specified class probabilities."""
+        return (self.fixed_class_proba or self.class_counts).table
 
     @cached_property
     def class_log_prior(self) -> np.ndarray:
@@ -75,22 +146,64 @@ class EstimatedClassifier:
 
     def log_prior(self, class_prior: ClassPrior, counts: Counts | None = None) -> np.ndarray:
         """Return log p(class) under a class prior, with the counts of the tally or with others."""
-        estimate = self.factors.estimate
         if self.fixed_class_proba is not None:
             if class_prior is None:
                 class_prior = self.fixed_class_proba.table
-            elif class_prior_distribution(class_prior, estimate) is not None:
+            elif class_prior_distribution(class_prior, self.estimate) is not None:
                 raise NoCountsError(
                     f"class_prior={class_prior!r} needs counts, and the parameters of this model are user-specified.\n"
                     "    Pass the probabilities: class_prior={label: probability}."
                 )
         counts = self.class_counts if counts is None else counts
-        return log_class_prior(class_prior, self.classes.levels, counts, estimate)
+        return log_class_prior(class_prior, self.classes.levels, counts, self.estimate)
+
+    def log_prior_without(self, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Return log p(class) without one row of the given classes and weight, shape (rows, classes)."""
+        counts = self.class_counts.table
+        if weight is None and len(codes) > len(counts):
+            return self.log_prior_without(np.arange(len(counts)), None)[codes]
+        rest = np.repeat(counts[None], len(codes), axis=0)
+        rest[np.arange(len(codes)), codes] -= 1.0 if weight is None else weight
+        return self.log_prior(self.class_prior, Counts(np.maximum(rest, 0.0), (len(counts),)))
 
     @cached_property
     def class_prior_distribution(self) -> Dirichlet | None:
         """The prior distribution of the class probabilities; None if they are fixed by the user."""
         return class_prior_distribution(self.class_prior, self.factors.estimate)
+
+    # ---- Factors ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def feature_factors(self) -> list[Pair]:
+        """The factors p(block | class) with their statistics, in the families that score rows."""
+        return counted_features(self.tally)
+
+    @property
+    def fixed_feature_parameters(self) -> list[Any]:
+        """The user-specified parameters of the factors p(block | class)."""
+        assert self.fixed_parameters is not None
+        pairs = zip(self.counted.factors, self.fixed_parameters, strict=True)
+        return [parameters for factor, parameters in pairs if factor.given]
+
+    @cached_property
+    def factors(self) -> EstimatedFactors:
+        """The estimated factors p(block | class), over the levels that were observed."""
+        pairs = self.feature_factors
+        groups = self.classes.levels
+        if self.fixed_parameters is not None:
+            return EstimatedFactors.from_fixed_parameters(pairs, self.fixed_feature_parameters, groups)
+        if self.prior is not None and not isinstance(self.prior, Tally):
+            check_priors(self.prior, [factor for factor, _ in pairs], self.estimate)
+        priors = [self.prior_of(factor) for factor, _ in pairs]
+        return EstimatedFactors(pairs, priors, self.estimate, groups=groups)
+
+    def prior_of(self, factor: Factor) -> Any:
+        """Return the prior of a factor; if ``prior`` is a tally, the default prior updated with its statistics."""
+        if not isinstance(self.prior, Tally):
+            domains = self.tally.domains
+            return prior_in_groups(self.prior, factor, self.estimate, lambda name: domains[str(name)].levels)
+        earlier = with_selected_words(self.prior.reindex_like(self.counted), self.words)[factor.columns]
+        return factor.family.resolve_prior(None, self.tally[factor.columns], self.estimate).update(earlier)
 
     @cached_property
     def scoring_factors(self) -> EstimatedFactors:
@@ -108,6 +221,57 @@ class EstimatedClassifier:
         return [self.tally.domains[self.tally.schema.domain(name)] for name in names]
 
     @cached_property
+    def all_factors(self) -> EstimatedFactors:
+        """All factors, p(class) included unless its probabilities are fixed."""
+        factors = self.factors
+        prior = self.class_prior_distribution
+        if prior is None:
+            return factors
+        pairs = [(self.class_factor, self.class_counts), *factors.pairs]
+        if factors.fixed_parameters is not None:
+            return EstimatedFactors.from_fixed_parameters(pairs, [self.fixed_class_proba, *factors.fixed_parameters])
+        resolved_priors = (ResolvedPrior(prior, NO_COLUMNS), *factors.resolved_priors)
+        return EstimatedFactors(pairs, [prior, *factors.priors], factors.estimate, resolved_priors=resolved_priors)
+
+    @property
+    def fixed_log_prob(self) -> float:
+        """log p(classes of all rows) under a fixed class prior; 0 if it is estimated."""
+        if self.class_prior_distribution is not None:
+            return 0.0
+        observed = self.class_counts.table > 0
+        return float((self.class_counts.table[observed] * self.class_log_prior[observed]).sum())
+
+    def with_tally(self, counted: Tally) -> EstimatedClassifier:
+        """Return the estimates from other counts of the same levels, with the same resolved priors."""
+        other = replace(self, counted=counted)
+        return other._with_factors(
+            self.factors.with_statistics(other.feature_factors),
+            self.scoring_factors.with_statistics(other.feature_factors),
+        )
+
+    def scaled(self, strength: float) -> EstimatedClassifier:
+        """Return this value with the strength of every prior multiplied by ``strength``."""
+        return replace(self)._with_factors(self.factors.scaled(strength), self.scoring_factors.scaled(strength))
+
+    @cached_property
+    def integrated(self) -> EstimatedClassifier:
+        """The same under ``estimate="bayes"``, whose scorers have the posterior distributions."""
+        return self if read_estimate(self.estimate).integrates else replace(self, estimate="bayes")
+
+    def with_block_names(self, block_names: Mapping[Any, Sequence[str]]) -> EstimatedClassifier:
+        """Return this value with other names of the columns of blocks."""
+        return replace(self, block_names=block_names)._with_factors(self.factors, self.scoring_factors)
+
+    def _with_factors(self, factors: EstimatedFactors, scoring: EstimatedFactors) -> EstimatedClassifier:
+        """Set the estimated factors of a new value."""
+        self.__dict__["factors"] = factors
+        if self.unseen == "smooth":  # its resolved priors are kept, too
+            self.__dict__["scoring_factors"] = scoring
+        return self
+
+    # ---- Rows -------------------------------------------------------------------------------------------------------
+
+    @cached_property
     def column_specs(self) -> list[ColumnSpec]:
         """The columns, the family and the levels of every factor."""
         return [(scorer.factor.columns, scorer.family, self.level_domains(scorer)) for scorer in self.scorers]
@@ -116,9 +280,42 @@ class EstimatedClassifier:
         """Return the cells of one factor, ready for its scorer."""
         return factor_cells(table, scorer.factor.columns, scorer.family, self.level_domains(scorer), self.unseen)
 
-    def row_scorer(self, log_prior: np.ndarray) -> RowScorer:
+    @property
+    def scorer_domains(self) -> list[list[Domain]]:
+        """The levels of the columns of every factor."""
+        return [self.level_domains(scorer) for scorer in self.scorers]
+
+    def scorer_under(self, log_prior: np.ndarray) -> RowScorer:
         """Return the scorer of rows under a class prior."""
-        return RowScorer(self.scorers, log_prior, [self.level_domains(scorer) for scorer in self.scorers], self.unseen)
+        return RowScorer(self.scorers, log_prior, self.scorer_domains, self.unseen)
+
+    def checked_scorer(self, log_prior: np.ndarray) -> RowScorer:
+        """Return the scorer of rows under a class prior; raise DataError if a possible class is undefined."""
+        self.check_defined(log_prior)
+        return self.scorer_under(log_prior)
+
+    def fold_scorer(self, statistics: Sequence[Statistics]) -> RowScorer:
+        """Return the scorer of rows from other statistics of the same levels, such as those without a fold."""
+        return self.with_tally(with_statistics(self.counted, statistics)).row_scorer
+
+    @cached_property
+    def row_scorer(self) -> RowScorer:
+        """The scorer of rows under the class prior of the model."""
+        return self.checked_scorer(self.class_log_prior)
+
+    def joint(self, table: Table, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
+        """Return log p(class, row), shape (n, classes); unless `whole`, without the terms that all classes share."""
+        scorer = self.row_scorer if log_prior is None else self.checked_scorer(log_prior)
+        return scorer.joint(table, whole=whole)
+
+    def posterior(self, table: Table, log_prior: np.ndarray | None = None) -> ClassPosterior:
+        """Return log p(class | row), and log p(row) without the terms that all classes share."""
+        scorer = self.row_scorer if log_prior is None else self.checked_scorer(log_prior)
+        return scorer.posterior(table)
+
+    def score_left_out(self, rows: CountedFolds) -> ClassPosterior:
+        """Return the scores of every row without its own counts."""
+        return leave_rows_out(rows, self)
 
     @cached_property
     def undefined(self) -> list[tuple[int, Any]]:
@@ -143,38 +340,42 @@ class EstimatedClassifier:
                 return scorer.factor.column(int(columns[0]), terms.shape[-1])
         return None
 
-    @cached_property
-    def all_factors(self) -> EstimatedFactors:
-        """All factors, p(class) included unless its probabilities are fixed."""
-        factors = self.factors
+    # ---- Results ----------------------------------------------------------------------------------------------------
+
+    def labeled_factors(self) -> list[LabeledFactor]:
+        """Return p(class) and every factor given the class, labeled."""
+        return [self.labeled_class_prior(), *labeled_factors(self)]
+
+    def labeled_class_prior(self) -> LabeledFactor:
+        """Return p(class), as used for scoring, as a labeled factor."""
         prior = self.class_prior_distribution
-        if prior is None:
-            return factors
-        pairs = [(self.class_factor, self.class_counts), *factors.pairs]
-        if factors.fixed_parameters is not None:
-            parameters = [self.fixed_class_proba, *factors.fixed_parameters]
-            return EstimatedFactors.from_fixed_parameters(pairs, parameters)
-        resolved_priors = (ResolvedPrior(prior, NO_COLUMNS), *factors.resolved_priors)
-        return EstimatedFactors(pairs, [prior, *factors.priors], factors.estimate, resolved_priors=resolved_priors)
+        posterior = None if prior is None else lambda: prior.update(self.class_counts)
+        return labeled_class_prior(self.group_name, self.labels.tolist(), self.class_log_prior, posterior)
 
-    @property
-    def fixed_log_prob(self) -> float:
-        """log p(classes of all rows) under a fixed class prior; 0 if it is estimated."""
-        if self.class_prior_distribution is not None:
-            return 0.0
-        observed = self.class_counts.table > 0
-        return float((self.class_counts.table[observed] * self.class_log_prior[observed]).sum())
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The parameters by column."""
+        title = parameters_title(self.model, self.estimate, fixed=self.fixed_parameters is not None)
+        return parameters_by_column(title, self.labeled_factors())
 
-    def with_statistics(self, tally: Tally, pairs: Sequence[Pair]) -> EstimatedClassifier:
-        """Return this value with other statistics over the same levels, and the same resolved priors."""
-        return self._with(tally, self.factors.with_statistics(pairs), self.scoring_factors.with_statistics(pairs))
+    def explanation_parts(self, table: Table, prior: PriorPart, log_odds: np.ndarray) -> list[ExplanationPart]:
+        """Return the contributions of the columns to the log-odds of rows."""
+        return factor_parts(self, table, prior)
 
-    def scaled(self, strength: float) -> EstimatedClassifier:
-        """Return this value with the strength of every prior multiplied by ``strength``."""
-        return self._with(self.tally, self.factors.scaled(strength), self.scoring_factors.scaled(strength))
+    def sample_columns(self, group: np.ndarray, rng: np.random.Generator) -> dict[Name, Any]:
+        """Draw the columns of rows of these classes."""
+        return sample_columns(self, group, rng)
 
-    def _with(self, tally: Tally, factors: EstimatedFactors, scoring: EstimatedFactors) -> EstimatedClassifier:
-        other = replace(self, tally=tally, factors=factors)
-        if self.unseen == "smooth":  # its resolved priors are kept, too
-            other.__dict__["scoring_factors"] = scoring
-        return other
+    def predict_missing(self, table: Table, proba: np.ndarray, how: str) -> dict[Any, MissingCellPrediction]:
+        """Return the predictive distributions of the missing cells of each column, given p(class | row)."""
+        return predict_missing(self, table, proba)
+
+    def calculation(self, table: Table, joint: np.ndarray) -> CalculationSheet:
+        """Return the calculation of log p(class, row) of one row."""
+        return calculation(self, table)
+
+
+def counted_features(tally: Tally) -> list[Pair]:
+    """Return the factors p(block | class) of a tally with their statistics."""
+    pairs = zip(tally.factors, tally.statistics, strict=True)
+    return [(factor, statistics) for factor, statistics in pairs if len(factor.given) == 1]

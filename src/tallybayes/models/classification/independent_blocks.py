@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.models.classification.joint import n_parameters_joint
 from tallybayes.models.classification.methods.linear_form import to_linear
 from tallybayes.models.classification.methods.uncertainty import predict_proba_interval
-from tallybayes.models.inspection import information_criteria, labeled_parameters
+from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
+from tallybayes.models.inspection.labeled_parameters import posteriors_by_column
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +68,10 @@ class IndependentBlocksMixin(Base):
         >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # wide, because there are five rows
         (True, True)
         """
-        return predict_proba_interval(self, X, mass, n_draws=n_draws, random_state=random_state)
+        check_is_fitted(self, "tally_")
+        self._require_counts("how sure a probability is")
+        estimates = self._estimated_classifier.integrated
+        return predict_proba_interval(estimates, open_rows(self, X), mass, n_draws, random_state)
 
     def to_linear(self) -> LinearForm:
         """Return the linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the coefficients of all classes.
@@ -90,12 +95,12 @@ class IndependentBlocksMixin(Base):
           card          2.197
           winner        1.099
         """
-        return to_linear(self)
+        return to_linear(self._estimated_classifier, getattr(self, "feature_names_in_", ()))
 
     @property
     def n_parameters_joint_(self) -> int | None:
         """The number of parameters of the full joint table; None unless every column is categorical or binary."""
-        return n_parameters_joint(self)
+        return n_parameters_joint(self._estimated_classifier)
 
     def log_evidence(self) -> float:
         """Return the log marginal likelihood (log evidence) of the counted rows in nats, parameters integrated out.
@@ -120,7 +125,7 @@ class IndependentBlocksMixin(Base):
         >>> bool(np.isclose(model.log_evidence(), np.log(labels * cells[0] * cells[1])))
         True
         """
-        return information_criteria.log_evidence(self)
+        return self._likelihood_measures("evidence").evidence().log_evidence
 
     def description_length(self) -> DescriptionLength:
         """Return the description lengths of the rows: data given the MAP parameters, parameters, and by the evidence.
@@ -130,7 +135,7 @@ class IndependentBlocksMixin(Base):
         DescriptionLength
             In bits. The density term may be negative, because a density may exceed 1.
         """
-        return information_criteria.description_length(self)
+        return self._likelihood_measures("code length").description_length()
 
     @property
     def bic_(self) -> float:
@@ -138,12 +143,12 @@ class IndependentBlocksMixin(Base):
 
         The likelihood is that of the maximum likelihood estimate, or of the last iteration of EM.
         """
-        return information_criteria.bic(self)
+        return self._likelihood_measures("BIC").bic
 
     @property
     def aic_(self) -> float:
         """Akaike's information criterion, −2 log p(rows) + 2 · parameters: lower is better; see ``bic_``."""
-        return information_criteria.aic(self)
+        return self._likelihood_measures("AIC").aic
 
     @property
     def posterior_(self) -> Posteriors:
@@ -153,7 +158,8 @@ class IndependentBlocksMixin(Base):
         counts, whatever the ``estimate``; after EM, by the expected counts. For a variance tied over groups, the arrays
         keep an axis of one column.
         """
-        return labeled_parameters.posterior(self)
+        self._require_counts("a posterior")
+        return posteriors_by_column(type(self).__name__, self._labeled_factors())
 
     @property
     def means_(self) -> np.ndarray:
@@ -161,7 +167,7 @@ class IndependentBlocksMixin(Base):
 
         If states are mixtures, shape (states, components, columns).
         """
-        return means(self)
+        return means(self._labeled_factors(), getattr(self, "feature_names_in_", ()), type(self).__name__)
 
     @property
     def covariances_(self) -> np.ndarray:
@@ -170,4 +176,4 @@ class IndependentBlocksMixin(Base):
         They follow the estimate, ``covariance=`` and ``shrinkage=`` in use; under ``"bayes"`` they are posterior means.
         Columns that the model assumes independent have covariance 0. A tied covariance is repeated for each group.
         """
-        return covariances(self)
+        return covariances(self._labeled_factors(), getattr(self, "feature_names_in_", ()), type(self).__name__)

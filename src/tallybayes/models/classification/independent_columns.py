@@ -14,7 +14,7 @@ from tallybayes.data.indicator_columns import is_presence
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.em_objective import columns_from_initial
+from tallybayes.estimation.em.em_objective import InitialModel, columns_from_initial
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
@@ -24,30 +24,33 @@ from tallybayes.models.inputs.features import open_features
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Rows, SampleWeights
+from tallybayes.typing import Columns, Rows, SampleWeights
 
 if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
 
 
-def column_factors(model: ClassConditionalModel, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
-    """Return a factor for every block of like columns given the class, and set the dropped columns of the model."""
-    columns = model.columns
-    if model._initial is not None:
-        columns = columns_from_initial(columns, model._initial, (name for name in table.columns if name != target))
+def column_factors(
+    columns: Columns, initial: InitialModel | None, table: Table, target: Name, weight: SampleWeights
+) -> tuple[list[Factor], Mapping[Name, str]]:
+    """Return a factor for every block of like columns given the class, and the dropped columns with the reason."""
+    if initial is not None:
+        columns = columns_from_initial(columns, initial, (name for name in table.columns if name != target))
     found = read_columns(columns, table, [target], target, check_weight(weight, table.n_rows))
-    model._dropped_columns = found.dropped_columns
-    return [Factor(names, (target,), family) for names, family in found.blocks]
+    return [Factor(names, (target,), family) for names, family in found.blocks], found.dropped_columns
 
 
 def with_kinds_of(model: ClassConditionalModel, X: Rows) -> Any:
     """Return the model with the types of columns whose training values were all missing, from new rows."""
     columns = model.columns
     rest = columns.get(..., None) if isinstance(columns, Mapping) else columns
-    unseen = [name for factor, found in model._feature_factors() for name in _unseen(factor, found)]
+    unseen = [name for factor, found in model._estimated_classifier.feature_factors for name in _unseen(factor, found)]
     named = {n for key in columns for n in (key if isinstance(key, tuple) else (key,))} if rest != columns else set()
     unseen = [name for name in unseen if name not in named] if isinstance(rest, str) and rest == "auto" else []
     if not unseen:
@@ -61,11 +64,13 @@ def with_kinds_of(model: ClassConditionalModel, X: Rows) -> Any:
     return model if tally is model.tally_ else copy.copy(model)._set_tally(tally)
 
 
-def _unseen(factor: Factor, statistics: Any) -> list[Name]:
+def _unseen(factor: Factor, statistics: Statistics) -> list[Name]:
     """Return the columns of a factor that have no observed value."""
-    if factor.family == Categorical():
+    if factor.family == Categorical() and isinstance(statistics, Counts):
         return [name for name, size in zip(factor.columns, statistics.segments.sizes, strict=True) if not size]
-    if factor.family == Gaussian() and statistics.n_columns == len(factor.columns) == statistics.weight.shape[-1]:
+    if factor.family != Gaussian() or not isinstance(statistics, Moments):
+        return []
+    if statistics.n_columns == len(factor.columns) == statistics.weight.shape[-1]:
         weight = statistics.weight.sum(axis=tuple(range(len(statistics.given_shape))))
         return [name for name, seen in zip(factor.columns, weight, strict=True) if not seen]
     return []
@@ -95,10 +100,12 @@ def _moved(tally: Tally, name: Name, family: Family, target: Name) -> Tally:
     return Tally([one for one, _ in pairs], [part for _, part in pairs], domains, tally.schema, soft=tally.soft)
 
 
-def _with_unseen(statistics: Any) -> Any:
+def _with_unseen(statistics: Statistics) -> Counts | Moments:
     """Return the statistics with one more column, without observations."""
     if isinstance(statistics, Counts):
         return Counts(statistics.table, [*statistics.segments.sizes.tolist(), 0])
+
+    assert isinstance(statistics, Moments)
 
     def wider(part: DoubleDouble) -> DoubleDouble:
         shape = statistics.first_sum.shape
@@ -108,24 +115,23 @@ def _with_unseen(statistics: Any) -> Any:
     return Moments(np.append(statistics.anchor, 0.0), *sums)
 
 
-def retally(model: ClassConditionalModel, other: Any) -> Tally:
-    """Return the tally in the families of another model, if they have the same sufficient statistics."""
-    tally: Tally = model.tally_
-    if same(model.columns, other.columns):
+def retally(tally: Tally, columns: Columns, others: Columns) -> Tally:
+    """Return the tally in the families of other ``columns``, if they have the same sufficient statistics."""
+    if same(columns, others):
         return tally
     known = {name for factor in tally.factors for name in factor.columns}
     return tally.with_factors(
         [
-            f if not f.given or is_presence(f.columns[0], known) else f.replace(family=_family_of(other.columns, f))
+            f if not f.given or is_presence(f.columns[0], known) else f.replace(family=_family_of(others, f))
             for f in tally.factors
         ]
     )
 
 
-def column_tags(model: ClassConditionalModel, tags: Any) -> Any:
+def column_tags(columns: Columns, tags: Tags) -> Tags:
     """Set scikit-learn's tags, if one family applies to all columns."""
-    if isinstance(model.columns, Family):
-        family = model.columns
+    if isinstance(columns, Family):
+        family = columns
         tags.input_tags.sparse = family.accepts_sparse
         tags.input_tags.positive_only = family.nonnegative_cells
         tags.input_tags.allow_nan = family.accepts_missing
@@ -135,13 +141,15 @@ def column_tags(model: ClassConditionalModel, tags: Any) -> Any:
     return tags
 
 
-def _family_of(columns: Any, factor: Factor) -> Family:
+def _family_of(columns: Columns, factor: Factor) -> Family:
     """Return the one family that ``columns`` gives to the columns of a factor."""
     if isinstance(columns, Family):
         return columns
-    found = []
+    found: list[Any] = []
     if isinstance(columns, Mapping):
-        by_name = {n: f for key, f in columns.items() for n in (key if isinstance(key, tuple) else (key,))}
+        by_name: dict[Any, Any] = {
+            n: f for key, f in columns.items() for n in (key if isinstance(key, tuple) else (key,))
+        }
         found = [by_name.get(name) for name in factor.columns]
     if not found or found[0] is None or any(family != found[0] for family in found):
         raise DataError(

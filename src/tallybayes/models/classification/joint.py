@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tallybayes._utils.fitted import check_is_fitted
-
 if TYPE_CHECKING:
-    from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 
 
-def n_parameters_joint(model: ClassConditionalModel) -> int | None:
+def n_parameters_joint(estimates: EstimatedClassifier) -> int | None:
     """Return the number of parameters of the full joint table; None unless every column is categorical or binary."""
-    check_is_fitted(model, "tally_")
-    sizes = [len(model._class_domain.levels)]
-    for factor, statistics in model._estimated.pairs:
+    sizes = [len(estimates.classes.levels)]
+    for factor, statistics in estimates.factors.pairs:
         if factor.family.cell_type == "codes":
-            sizes += [len(model.tally_.domains[str(name)].levels) for name in factor.columns]
+            sizes += [len(estimates.tally.domains[str(name)].levels) for name in factor.columns]
         elif factor.family.is_binary:
             sizes += [2] * int(statistics.n_columns)
         else:

@@ -12,11 +12,11 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, is_integer_at_least, warn_unless_converged
 from tallybayes.estimation.em.soft_counts import rows_with_missing
-from tallybayes.models.classification.class_em import ClassEM
+from tallybayes.models.classification.class_em import ClassEM, EMModel
 from tallybayes.models.classification.classifier_fit import count_rows
 from tallybayes.models.inputs.labels import Labels, new_names, read_labels
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
+from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import SampleWeights
 
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 
 def count_first(
-    model: Classifier | Mixture, table: Table, weight: SampleWeights, factors: list[Factor]
+    model: Classifier | Mixture, em_model: EMModel, table: Table, weight: SampleWeights
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of the first rows and, if EM was needed, its summary."""
-    labels = _labels(model, table, model.unlabeled == "em")
+    factors = em_model.factors
+    target = factors[0].columns[0]
+    labels = _labels(model, target, table, model.unlabeled == "em")
     weights = check_weight(weight, table.n_rows)
-    if labels.n_missing and model.input_format_.y_dtype is not None and model.input_format_.y_dtype.kind == "O":
-        model.input_format_ = model.input_format_._replace(y_dtype=None)  # the data type is object only because of None
+    if labels.n_missing:  # the data type is object only because of None
+        model.input_format_ = model.input_format_.without_object_labels()
     if weights is not None and not weights.any():
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if labels.n_missing or (weights is not None and not weights.all()):
@@ -47,18 +49,18 @@ def count_first(
                 raise
     levels = [labels.domain.levels[k] for k in named]
     names = new_names(levels, n_more, model.missing_label)
-    domain = Domain([*levels, *names], str(model._target), is_sorted=True)
+    domain = Domain([*levels, *names], str(target), is_sorted=True)
     where = np.full(len(labels.domain.levels) + 1, -1)
     where[named] = domain.positions_of(levels)
     has_rows = np.isin(np.arange(len(domain.levels)), where[named])
-    tally, done = ClassEM(model, table, where[labels.codes], domain, has_rows, weights, factors).run()
+    tally, done = ClassEM(em_model, table, where[labels.codes], domain, has_rows, weights).run()
     warn_unless_converged(done)
     return tally, done
 
 
-def count_more(model: Classifier | Mixture, table: Table, weight: SampleWeights) -> Tally:
+def count_more(model: Classifier, table: Table, weight: SampleWeights) -> Tally:
     """Return the tally of rows to add or to subtract; EM is not possible."""
-    labels = _labels(model, table, False)
+    labels = _labels(model, model.target_, table, False)
     weights = check_weight(weight, table.n_rows)
     if labels.n_missing:
         known = np.flatnonzero(labels.codes >= 0)
@@ -75,9 +77,9 @@ def count_more(model: Classifier | Mixture, table: Table, weight: SampleWeights)
         ) from None
 
 
-def _labels(model: Classifier | Mixture, table: Table, missing: bool) -> Labels:
+def _labels(model: Classifier | Mixture, target: Name, table: Table, missing: bool) -> Labels:
     """Return the labels of the rows; raise LabelError if some are missing and neither EM nor skipping is set."""
-    labels = read_labels(table, model._target, model.missing_label)
+    labels = read_labels(table, target, model.missing_label)
     if labels.n_missing and not missing and model.unlabeled != "skip":
         how = "Use fit with all rows at once" if model.unlabeled == "em" else "Pass unlabeled='em' or 'skip'"
         labels.check_complete(f"{how}, or leave the unlabeled rows out.", model.missing_label)

@@ -12,23 +12,21 @@ from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.errors import EstimateError, NotLinearError
 from tallybayes.estimation.em.em_objective import plot_convergence
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
-from tallybayes.estimation.scoring.row_scorer import check_cells
-from tallybayes.families._shared.fixed_parameters import check_parameters
+from tallybayes.estimation.scoring.factor_scorer import chunk_of
+from tallybayes.estimation.scoring.factor_tables import check_cells
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.classification.classifier_from_parameters import discriminant_from_parameters
+from tallybayes.models.classification.classifier_from_parameters import read_gaussians
 from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
 from tallybayes.models.classification.methods.linear_form import linear_terms
+from tallybayes.models.discriminant.estimated_discriminant import EstimatedDiscriminant
+from tallybayes.models.discriminant.shrinkage import oas
 from tallybayes.models.inputs.batching import predict_in_batches
-from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.sklearn_bases import TransformerMixin
-from tallybayes.statistics.moments import Moments
-from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.typing import ClassPrior, Labels, RandomState, Rows
+from tallybayes.typing import ClassPrior, Labels, RandomState, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
     from tallybayes.plotting.plot import Plot
     from tallybayes.tally.tally import Tally
+    from tallybayes.tally.text_selection import Selected
 
 
 class DiscriminantFunctions(NamedTuple):
@@ -199,23 +198,15 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         >>> tb.GaussianDiscriminant.from_parameters(means, covariances).predict_proba([[2, 7]])
         array([[0.5, 0.5]])
         """
-        return discriminant_from_parameters(
-            cls,
-            means,
-            covariances,
-            class_prior,
-            classes=classes,
-            covariance=covariance,
-            columns=columns,
-            strength=strength,
-            **options,
-        )
+        stated = read_gaussians(means, covariances, class_prior, classes, covariance, columns)
+        return cls(covariance, **options)._with_parameters(stated, strength)
 
     def plot_convergence(self, ax: Axes | None = None) -> Plot:
         """Plot the objective of EM by iteration, for every initialization."""
-        return plot_convergence(self, ax)
+        check_is_fitted(self, "tally_")
+        return plot_convergence(self._em_result, type(self).__name__, ax)
 
-    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
+    def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
         self._family()
         names = tuple(name for name in table.columns if name != target)
         table.require_numbers(names)
@@ -245,30 +236,17 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
                 raise EstimateError(f"shrinkage is {shrinkage!r}; expected a number from 0 to 1, 'auto' or None.")
         return self.families[self.covariance]()
 
-    def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
-        """Return the factor in the family of `covariance`, with its scatter shrunk."""
-        factor, moments = super()._feature_factors()[0]
-        assert isinstance(moments, Moments)
-        if self.shrinkage is not None:
-            moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
-        return [(self._factor_for_scoring(factor), moments)]
+    def _estimates_of(self, tally: Tally, words: Selected) -> EstimatedDiscriminant:
+        """Return the estimates from a tally under the parameters of this model."""
+        settings = self._estimation_settings(tally, words)
+        return EstimatedDiscriminant(**settings, family=self._family(), shrinkage=self.shrinkage)
 
-    def _fixed_feature_parameters(self) -> list[Any]:
-        """Return the fixed means and covariances, restricted to the family of `covariance` as by maximum likelihood."""
-        mean, matrices = super()._fixed_feature_parameters()[0]
-        assert self._fixed_parameters is not None
-        family = self._family()
-        weight = self._fixed_parameters[0].table[:, None, None]
-        if "groups" in family.tied_over:
-            matrices = np.broadcast_to((weight * matrices).sum(axis=0), matrices.shape)
-        if self.shrinkage is not None:
-            if self.shrinkage == "auto":
-                self._require_counts("shrinkage='auto'")
-            matrices = matrices * (1 - self.shrinkage * (1 - np.eye(matrices.shape[-1])))
-        variance = np.diagonal(matrices, axis1=-2, axis2=-1)
-        if "columns" in family.tied_over:
-            variance = np.broadcast_to(variance.mean(axis=-1, keepdims=True), variance.shape)
-        return [check_parameters(family, {"mean": mean, "covariance": matrices, "variance": variance}, [], "the model")]
+    @property
+    def _estimates(self) -> EstimatedDiscriminant:
+        """The estimated factors and the class prior."""
+        estimates = self._estimated_classifier
+        assert isinstance(estimates, EstimatedDiscriminant)
+        return estimates
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
         """Return the factor in the family of `covariance`."""
@@ -281,19 +259,13 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
                 "    Use reestimate(shrinkage=None), or express the shrinkage as a prior, a tb.NormalInverseWishart."
             )
 
-    def _statistics_are_per_row(self) -> bool:
-        """Return whether each row contributes separately to the statistics: not under shrinkage."""
-        return self.shrinkage is None
-
     @property
     def shrinkage_(self) -> Any:
         """The λ in use: one number, or one per class for ``shrinkage="auto"``."""
         check_is_fitted(self, "tally_")
         if self.shrinkage != "auto":
             return 0.0 if self.shrinkage is None else float(self.shrinkage)
-        moments = super()._feature_factors()[0][1]
-        assert isinstance(moments, Moments)
-        amount = oas(moments, tied=self.covariance == "tied")
+        amount = oas(self._estimates.moments, tied=self.covariance == "tied")
         return float(amount[0]) if self.covariance == "tied" else amount
 
     def shrinkage_path(self, lambdas: Iterable[float]) -> list[Self]:
@@ -314,7 +286,7 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         """γ and β of each class, log p(class | x) = γ + x · β + const, if the covariance is tied and plugged in."""
         check_is_fitted(self, "tally_")
         try:
-            coef, bias = linear_terms(self._factor_scorers[0])
+            coef, bias = linear_terms(self._estimated_classifier.scorers[0])
         except NotLinearError:
             raise NotLinearError(
                 "the discriminants are linear only with a tied covariance and a plugged-in point estimate.\n"
@@ -334,8 +306,8 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         -------
         ndarray of shape (n,)
         """
-        check_is_fitted(self, "tally_")
-        scored = self._factor_scorers[0]
+        estimates = self._estimates
+        scored = estimates.scorers[0]
         if (
             self._calibration is not None
             or scored.predictive
@@ -344,11 +316,11 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         ):
             return super().predict(X)
         # With a tied covariance the quadratic term is common to all classes, so a linear function decides.
-        self._check_estimated(self.class_log_prior_)
-        table = open_rows(self, X)
-        rows = self._factor_cells(table, scored)
+        estimates.check_defined(estimates.class_log_prior)
+        table = self._open(X)
+        rows = estimates.cells(table, scored)
         codes = np.empty(table.n_rows, dtype=np.intp)
-        coef, bias, center = self._cached("linear", lambda: _centered_terms(scored, self.class_log_prior_))
+        coef, bias, center = estimates.centered_terms
         for start in range(0, table.n_rows, 1024):  # few enough rows to stay in cache
             part = slice(start, start + 1024)
             piece = chunk_of(rows, part)
@@ -364,36 +336,7 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
 
         They are ordered by the separation of the class means; their number is at most the number of classes minus 1.
         """
-        check_is_fitted(self, "tally_")
-        return self._cached("scalings", self._make_scalings)
-
-    def _make_scalings(self) -> np.ndarray:
-        """Return the discriminant directions, without caching."""
-        weight, mean, within = self._class_moments()
-        n_classes = int((weight > 0).sum())
-        if not n_classes:
-            return np.empty((len(within), 0))
-        std = np.sqrt(np.diagonal(within))
-        std = np.where(std > 0, std, 1.0)
-        values, vectors = np.linalg.eigh(within / np.outer(std, std))
-        nonzero = values > 1e-12 * values.max(initial=0.0)
-        white = vectors[:, nonzero] / np.sqrt(values[nonzero]) / std[:, None]
-        center = weight @ mean / weight.sum()
-        between = np.sqrt(weight)[:, None] * (mean - center) @ white
-        _, sizes, rotation = np.linalg.svd(between, full_matrices=False)
-        n_directions = min(n_classes - 1, int((sizes > 1e-10 * sizes.max(initial=0.0)).sum())) if sizes.size else 0
-        return white @ rotation[:n_directions].T
-
-    def _class_moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weight and mean of each class, and the pooled covariance within classes."""
-        if self._fixed_parameters is not None:
-            weight = self._fixed_parameters[0].table
-            mean, matrices = super()._fixed_feature_parameters()[0]
-            return weight, mean, (weight[:, None, None] * matrices).sum(axis=0)
-        moments = super()._feature_factors()[0][1]
-        assert isinstance(moments, Moments)
-        weight = moments.weight[..., 0]
-        return weight, moments.mean, moments.scatter.sum(axis=0) / max(weight.sum() - (weight > 0).sum(), 1.0)
+        return self._estimates.scalings
 
     def transform(self, X: Rows) -> np.ndarray:
         """Project rows onto the discriminant directions, centered at the overall mean.
@@ -407,13 +350,12 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         ndarray of shape (n, directions)
             NaN where a cell is missing.
         """
-        check_is_fitted(self, "tally_")
-        table = open_rows(self, X)
-        scored = self._factor_scorers[0]
-        rows = chunk_of(self._factor_cells(table, scored), slice(None))
+        table = self._open(X)
+        estimates = self._estimates
+        scored = estimates.scorers[0]
+        rows = chunk_of(estimates.cells(table, scored), slice(None))
         check_cells(scored, rows)
-        weight, mean, _ = self._class_moments()
-        return (rows - weight @ mean / weight.sum()) @ self.scalings_
+        return (rows - estimates.class_moments.center) @ estimates.scalings
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the names of the discriminant directions, as scikit-learn numbers them: "gaussiandiscriminant0".
@@ -440,54 +382,3 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         from tallybayes.plotting.classifier.decision_boundary import plot_projection
 
         return plot_projection(self, X, y, ax)
-
-
-def oas(moments: Moments, *, tied: bool) -> np.ndarray:
-    """Return the oracle-approximating shrinkage of the correlations of each class, or of the pooled moments."""
-    scatter = moments.scatter
-    weight = moments.weight[..., 0]
-    if tied:
-        scatter = scatter.sum(axis=0, keepdims=True)
-        weight = weight.sum(keepdims=True)
-    return oas_of(scatter, weight)
-
-
-def oas_of(scatter: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the oracle-approximating shrinkage of the correlations in scatter matrices (…, columns, columns).
-
-    It needs only the number of rows, the trace and the sum of squares (Chen, Wiesel, Eldar and Hero 2010).
-    """
-    d = scatter.shape[-1]
-    variance = np.diagonal(scatter, axis1=-2, axis2=-1)
-    std = np.sqrt(np.where(variance > 0, variance, 1.0))
-    correlation = scatter / (std[..., :, None] * std[..., None, :])
-    mean_variance = (variance > 0).mean(axis=-1)  # the mean variance after scaling; 1 without constant columns
-    spread = (correlation**2).mean(axis=(-2, -1))
-    excess = (weight + 1) * (spread - mean_variance**2 / d)
-    amount = np.where(excess > 0, (spread + mean_variance**2) / np.where(excess > 0, excess, 1.0), 1.0)
-    return np.minimum(amount, 1.0)
-
-
-def shrunk(moments: Moments, shrinkage: Any, *, tied: bool) -> Moments:
-    """Return moments with the scatter λ·diag(S) + (1 − λ)·S."""
-    amount = oas(moments, tied=tied) if shrinkage == "auto" else np.array([float(shrinkage)])
-    off = moments.scatter * (1 - np.eye(moments.n_columns))
-    return moments.with_scatter(-amount[:, None, None] * off)
-
-
-def _centered_terms(scored: FactorScorer, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return coefficients (columns, classes), biases and a center of scores that are linear in the rows.
-
-    The center is None if the means are small relative to the standard deviations, so that centering is unnecessary.
-    """
-    mean = np.array(scored.parameters.mean, dtype=float)
-    center = np.nanmean(mean, axis=0)
-    difference = mean - center
-    difference[:, scored.constant] = 0.0
-    coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], difference.T)
-    coef[scored.constant] = 0.0
-    bias = log_prior - 0.5 * (coef * difference.T).sum(axis=0)
-    std = np.sqrt(np.diagonal(np.asarray(scored.parameters.covariance)[0]))
-    if (np.abs(center) < 1000 * std).all():
-        return coef, bias - center @ coef, None
-    return coef, bias, center

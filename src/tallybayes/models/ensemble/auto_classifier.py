@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Hashable, Iterable, Mapping
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -29,10 +30,8 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.methods.decisions import decide
-from tallybayes.models.classification.methods.explanation import plot_explanation
-from tallybayes.models.classification.methods.importance import feature_importance
-from tallybayes.models.classification.methods.report_page import report
-from tallybayes.models.classification.methods.uncertainty import predict_set
+from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
+from tallybayes.models.classification.methods.uncertainty import smallest_set
 from tallybayes.models.ensemble import ensemble_inspection, ensemble_plots
 from tallybayes.models.ensemble.candidate_search import blas_libraries, search_candidates
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, fit_members
@@ -42,7 +41,13 @@ from tallybayes.models.ensemble.members import Member, log_proba
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
-from tallybayes.models.inputs.input_format import InputFormat, open_columns, read_initial_rows, read_more_rows
+from tallybayes.models.inputs.input_format import (
+    InputFormat,
+    open_columns,
+    read_codes,
+    read_initial_rows,
+    read_more_rows,
+)
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.io import model_from_parts, model_to_parts, save_model
@@ -57,7 +62,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.apps.report import Report
-    from tallybayes.data.table import Table
     from tallybayes.estimation.importance import FeatureImportance
     from tallybayes.models.classification.methods.explanation import Explanation
     from tallybayes.models.ensemble.ensemble_summary import EnsembleSummary
@@ -162,7 +166,10 @@ class AutoClassifier(ClassifierMixin, Estimator):
         Report
             A notebook shows it; ``.save("report.html")`` writes it.
         """
-        return report(self, X, y, by=by, title=title, held_out=held_out)
+        check_is_fitted(self)
+        from tallybayes.apps.report import report
+
+        return report(self, X, self.target_ if y is None else y, by=by, title=title, held_out=held_out)
 
     @property
     def n_rows_(self) -> float:
@@ -280,7 +287,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         >>> [model.classes_[chosen].tolist() for chosen in sets]
         [['setosa'], ['versicolor', 'virginica']]
         """
-        return predict_set(self, X, mass)
+        return smallest_set(self.predict_log_proba(X), mass)
 
     def feature_importance(
         self, X: Rows, y: Labels, *, columns: Iterable[Name] | None = None, sample_weight: SampleWeights = None
@@ -315,11 +322,11 @@ class AutoClassifier(ClassifierMixin, Estimator):
         >>> found.columns[0]
         'petal length (cm)'
         """
-        return feature_importance(self, X, y, columns=columns, sample_weight=sample_weight)
-
-    def _log_proba_without(self, table: Table, without: Name | None = None) -> np.ndarray:
-        """Return log p(class | row) with a column marginalized out."""
-        return log_proba(self, table, without)
+        check_is_fitted(self)
+        labeled = LabeledTable(*read_codes(self, X, y, sample_weight))
+        return feature_importance(
+            labeled, self._required_columns, columns, self.predict_log_proba, partial(log_proba, self)
+        )
 
     def summary(self) -> EnsembleSummary:
         """Return a summary of the members with their weights and columns.
@@ -499,7 +506,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         -------
         Plot
         """
-        return plot_explanation(self, row, against, ax)
+        return self.explain(row, against).plot(0, ax)
 
     _absent_attributes: ClassVar[Mapping[str, TallybayesError]] = {
         **dict.fromkeys(
@@ -725,7 +732,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         if class_prior is None:
             return log_posterior
         model = self.members_[0].model  # all members have the same class prior
-        prior = model._log_prior(class_prior)
+        prior = model._estimated_classifier.log_prior(class_prior)
         return apply_bayes_rule(log_posterior + (prior - model.class_log_prior_), prior).log_proba
 
     @predict_in_batches

@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.families._shared.mahalanobis import invert_lower, log_determinants, whitened_squared_norms
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.models.discriminant.gaussian_discriminant import oas_of
+from tallybayes.models.discriminant.shrinkage import oas_of
 from tallybayes.models.ensemble.candidate_folds import Folds
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments

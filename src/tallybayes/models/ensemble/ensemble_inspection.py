@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +28,7 @@ def largest_member(model: Any) -> Any:
     names = spec.view.column_names()
     if not names:
         return member
-    named = copy.copy(member)
-    named._block_names = {BLOCK: tuple(names.values())}
-    named._cache = {key: cached for key, cached in named._cache.items() if key not in ("parameters", "posterior")}
-    return named
+    return member._with_block_names({BLOCK: tuple(names.values())})
 
 
 def member_note(model: Any) -> str:

@@ -118,7 +118,8 @@ class NumericBlock(FrozenValue):
 
     def describes(self, model: Any) -> bool:
         """Return whether a model from a file has the block of this view."""
-        blocks = [(factor.columns, statistics.n_columns) for factor, statistics in model._feature_factors()]
+        factors = model._estimated_classifier.feature_factors
+        blocks = [(factor.columns, statistics.n_columns) for factor, statistics in factors]
         return blocks == [((BLOCK,), self.width)]
 
     def column_names(self) -> dict[Any, Any]:

@@ -29,8 +29,7 @@ from tallybayes.models.hmm.hmm_parameters import (
 )
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.column_priors import prior_in_groups
-from tallybayes.models.inspection.information_criteria import priors_by_column
-from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor, within_of
+from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.segments import Segments
@@ -41,7 +40,7 @@ from tallybayes.tally.tally import Tally
 from tallybayes.typing import Priors
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+    from tallybayes.models.inspection.column_names import ColumnNames
 
 Pair = tuple[Factor, Any]  # a factor with its sufficient statistics
 EmissionStatistics = Counts | Totals | Moments
@@ -286,18 +285,18 @@ class EstimatedHMM:
     @property
     def resolved_priors(self) -> dict[Any, Any]:
         """The resolved prior of every part and of every emission, as ``prior=`` takes them."""
-        priors = list(priors_by_column(self.fitted).items())
+        priors = list(self.fitted.priors_by_column.items())
         parts = {part: prior for part, (_, prior) in zip(self.parts, priors, strict=False)}
         return parts | {(key,) if key in parts else key: prior for key, prior in priors[len(self.parts) :]}
 
-    def labeled_factors(self, model: HiddenMarkovModel) -> list[LabeledFactor]:
+    def labeled_factors(self, column_names: ColumnNames) -> list[LabeledFactor]:
         """Return all parts and emissions with the names of their states, levels and columns."""
         expanded = self._expand_to_states(self.fitted.scorers_or_mle)
         n_parts = len(self.parts)
         parts = [self._labeled_part(number, scorer) for number, scorer in enumerate(expanded[:n_parts])]
         emissions = zip(expanded[n_parts:], self._state_statistics, strict=True)
         return parts + [
-            self._labeled_emission(model, number, scorer, statistics)
+            self._labeled_emission(column_names, number, scorer, statistics)
             for number, (scorer, statistics) in enumerate(emissions, n_parts)
         ]
 
@@ -315,7 +314,7 @@ class EstimatedHMM:
         return LabeledFactor(scorer, given, groups, levels, names=(part,), posterior=posterior)
 
     def _labeled_emission(
-        self, model: HiddenMarkovModel, number: int, scorer: FactorScorer, statistics: EmissionStatistics
+        self, column_names: ColumnNames, number: int, scorer: FactorScorer, statistics: EmissionStatistics
     ) -> LabeledFactor:
         """Return one emission with the names of its states, levels and columns."""
         factor = scorer.factor
@@ -328,7 +327,7 @@ class EstimatedHMM:
         levels = [(*self._levels_of(name), *unseen) for name in factor.level_columns]
         names = [(name,) if name in self.parts else name for name in factor.columns]
         whole = factor.family.order > 0  # an autoregressive column: its lags are not columns of their own
-        within = () if whole else within_of(model, scorer, statistics.n_columns)
+        within = () if whole else column_names.of_block(factor.columns, statistics.n_columns)
         posterior = partial(self._posterior, number)
         return LabeledFactor(scorer, *axes, levels, names, within, posterior=posterior, whole=whole)
 

@@ -43,8 +43,9 @@ from tallybayes.models.hmm.topology_input import check_topology_parameters
 from tallybayes.models.inputs.column_priors import check_is_prior, check_priors
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.sequences import Sequences
-from tallybayes.models.inspection import information_criteria, labeled_parameters, model_summary
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
+from tallybayes.models.inspection.information_criteria import weighted_sum
+from tallybayes.models.inspection.labeled_parameters import LabeledFactor, looked_up, posteriors_by_column
 from tallybayes.models.receipt import with_receipt
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -415,7 +416,7 @@ class HiddenMarkovModel(Model):
             if y is None
             else self.log_joint(X, y, lengths, sequence=sequence, order=order)
         )
-        return information_criteria.weighted_sum(log_prob, sample_weight)
+        return weighted_sum(log_prob, sample_weight)
 
     def score(
         self,
@@ -963,7 +964,7 @@ class HiddenMarkovModel(Model):
     @property
     def means_(self) -> np.ndarray:
         """The means of all Gaussian columns, (states, columns), or (states, components, columns) with components."""
-        return means(self)
+        return means(self._labeled_factors(), getattr(self, "feature_names_in_", ()), type(self).__name__)
 
     @property
     def covariances_(self) -> np.ndarray:
@@ -972,7 +973,7 @@ class HiddenMarkovModel(Model):
         Under ``estimate="bayes"``, posterior means. Columns that the model takes to be independent have covariance 0.
         A shared covariance is repeated for every state.
         """
-        return covariances(self)
+        return covariances(self._labeled_factors(), getattr(self, "feature_names_in_", ()), type(self).__name__)
 
     @property
     def parameters_(self) -> Parameters:
@@ -981,7 +982,7 @@ class HiddenMarkovModel(Model):
         Probabilities by level (or interval of a binned column); other parameters by name, such as mean and variance.
         Under ``estimate="bayes"``, posterior means.
         """
-        return labeled_parameters.parameters(self)
+        return self._cached("parameters", self._make_parameters)
 
     def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
         """Return the parameters of one column: ``parameters_[column]``.
@@ -995,12 +996,13 @@ class HiddenMarkovModel(Model):
         -------
         ParameterTable
         """
-        return labeled_parameters.table(self, column)
+        return looked_up(self.parameters_, column)
 
     @property
     def prior_(self) -> dict[Any, Any]:
         """The prior of every part and column, as resolved from the data; ``prior=`` accepts it."""
-        return information_criteria.resolved_priors(self)
+        self._require_counts("a prior")
+        return self._resolved_priors()
 
     @property
     def posterior_(self) -> Posteriors:
@@ -1009,14 +1011,15 @@ class HiddenMarkovModel(Model):
         Their arrays start with the axis of states. They are ``prior_`` updated with the counts, whichever ``estimate``
         is used; after EM, with the expected counts.
         """
-        return labeled_parameters.posterior(self)
+        self._require_counts("a posterior")
+        return posteriors_by_column(type(self).__name__, self._labeled_factors())
 
     # ---- Model selection --------------------------------------------------------------------------------------------
 
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters."""
-        return information_criteria.n_parameters(self)
+        return self._all_factors.n_parameters
 
     def log_evidence(self) -> float:
         """Return the log marginal likelihood (log evidence) of all sequences and their states, in nats.
@@ -1029,7 +1032,7 @@ class HiddenMarkovModel(Model):
         -------
         float
         """
-        return information_criteria.log_evidence(self)
+        return self._likelihood_measures("evidence").evidence().log_evidence
 
     def description_length(self) -> DescriptionLength:
         """Return the code length of the sequences in bits, given the MAP parameters and by the evidence.
@@ -1039,7 +1042,7 @@ class HiddenMarkovModel(Model):
         DescriptionLength
             The density term may be negative, because a density is not a probability.
         """
-        return information_criteria.description_length(self)
+        return self._likelihood_measures("code length").description_length()
 
     @property
     def evidence_lower_bound_(self) -> float:
@@ -1048,7 +1051,7 @@ class HiddenMarkovModel(Model):
         With q = p(unobserved | observed): log p(observed) ≥ log ∫ exp E_q[log p(all | θ)] p(θ) dθ + entropy of q. The
         integral has the closed form of complete data at the expected statistics, under ``prior_``.
         """
-        return information_criteria.evidence_bound(self)
+        return self._likelihood_measures("evidence").evidence_bound()
 
     @property
     def bic_(self) -> float:
@@ -1058,21 +1061,12 @@ class HiddenMarkovModel(Model):
         sample size of all parameters is the number of time steps, also of the initial state probabilities, as in other
         packages.
         """
-        return hmm_criteria.bic(self)
+        return hmm_criteria.bic(self._likelihood_measures("BIC"), self.n_rows_)
 
     @property
     def aic_(self) -> float:
         """The Akaike information criterion, −2 log p(sequences) + 2 · parameters: lower is better."""
-        return information_criteria.aic(self)
-
-    def summary(self) -> model_summary.Summary:
-        """Return a summary of the columns: family, levels, proportion of missing cells, prior.
-
-        Returns
-        -------
-        Summary
-        """
-        return model_summary.summary(self)
+        return self._likelihood_measures("AIC").aic
 
     @property
     def columns_(self) -> dict[Any, Family]:
@@ -1097,7 +1091,8 @@ class HiddenMarkovModel(Model):
         -------
         Plot
         """
-        return plot_convergence(self, ax)
+        check_is_fitted(self, "tally_")
+        return plot_convergence(self._em_result, type(self).__name__, ax)
 
     def plot_states(
         self,
@@ -1216,9 +1211,9 @@ class HiddenMarkovModel(Model):
         """Raise StatisticsError if the columns of another model have other families."""
         check_same_families(self, other)
 
-    def _labeled_factors(self) -> list[labeled_parameters.LabeledFactor]:
+    def _labeled_factors(self) -> list[LabeledFactor]:
         """Return all factors with the names of their states, levels and columns."""
-        return self._estimated_hmm.labeled_factors(self)
+        return self._estimated_hmm.labeled_factors(self._column_names)
 
     @property
     def _all_factors(self) -> EstimatedFactors:

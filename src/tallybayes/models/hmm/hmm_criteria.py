@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.estimation.em.em_objective import varying_columns
-from tallybayes.models.inspection.information_criteria import max_or_em_log_likelihood, n_parameters
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
     from tallybayes.models.hmm.hmm_parameters import HMMParameters
+    from tallybayes.models.inspection.information_criteria import LikelihoodMeasures
 
 
-def bic(model: HiddenMarkovModel) -> float:
+def bic(measures: LikelihoodMeasures, n_steps: float) -> float:
     """Return the BIC, with the number of time steps as the sample size."""
-    log_likelihood = max_or_em_log_likelihood(model, "BIC")
-    return -2.0 * log_likelihood + n_parameters(model) * math.log(max(model.n_rows_, 1.0))
+    return -2.0 * measures.max_log_likelihood + measures.factors.n_parameters * math.log(max(n_steps, 1.0))
 
 
 def entropy_of_states(parameters: HMMParameters, expected: Sequence[Any], log_likelihood: float) -> float:

@@ -23,6 +23,7 @@ from tallybayes.families.prior_rules import (
     pseudo_count_prior,
 )
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.typing import Prior, Priors
 
 PRIOR_WORDS = StringOptions(
     ("empirical",), ("a distribution such as tb.Beta(1, 1)", "a number of counts", "a rule such as tb.K2()", "None")
@@ -32,7 +33,7 @@ PRIOR_WORDS = StringOptions(
 Levels = Callable[[Name], Sequence[Any]]  # the levels of a categorical column
 
 
-def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Sequence[str] = ()) -> None:
+def check_priors(prior: Priors, factors: Iterable[Factor], estimate: str, parts: Sequence[str] = ()) -> None:
     """Raise PriorError for a prior that fits no factor, or that names a column or part that does not exist.
 
     Numbers under an estimate of the mode raise, too, because they are ambiguous.
@@ -72,7 +73,7 @@ def _check_named_priors(priors: Mapping[Any, Any], factor: Factor, estimate: str
             raise no_levels_error(prior, [family])
 
 
-def _check_common_prior(prior: Any, factors: list[Factor], estimate: str) -> None:
+def _check_common_prior(prior: Prior, factors: list[Factor], estimate: str) -> None:
     """Raise PriorError if a prior without a column name fits no factor."""
     families = [factor.family for factor in factors]
     if is_pseudo_count(prior) and not any(map(_has_levels, factors)):
@@ -89,7 +90,7 @@ def _check_common_prior(prior: Any, factors: list[Factor], estimate: str) -> Non
         )
 
 
-def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], levels: Levels) -> None:
+def check_binary_columns(prior: Priors, factors: Callable[[], Iterable[Factor]], levels: Levels) -> None:
     """Raise PriorError if a Beta is the prior of binary columns and no categorical column has two levels."""
     beta = next((one for one in (prior if isinstance(prior, list | tuple) else [prior]) if isinstance(one, Beta)), None)
     if beta is None:
@@ -108,7 +109,7 @@ def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], le
         )
 
 
-def check_is_prior(prior: Any) -> None:
+def check_is_prior(prior: Prior) -> None:
     """Raise PriorError if the value is not a prior of any family."""
     if isinstance(prior, str):
         PRIOR_WORDS.check("prior", prior)
@@ -130,7 +131,7 @@ def check_is_prior(prior: Any) -> None:
         raise PriorError(f"prior has {short_repr(prior)}; expected {', '.join(PRIOR_WORDS.others)} or 'empirical'.")
 
 
-def prior_for(prior: Any, factor: Factor, levels: Levels | None = None) -> Any:
+def prior_for(prior: Priors, factor: Factor, levels: Levels | None = None) -> Any:
     """Return the prior of a factor: by block or column, or the first that is conjugate to its family.
 
     A Beta for a column of two levels becomes their Dirichlet; `levels` returns the levels.
@@ -163,7 +164,7 @@ def _of_labels(factor: Factor) -> bool:
     return factor.family.cell_type == "codes" and issubclass(factor.family.conjugate_prior, Dirichlet)
 
 
-def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None) -> Any:
+def _of_two_levels(prior: Prior, factor: Factor, name: Name, levels: Levels | None) -> Any:
     """Return the Dirichlet of a column of two levels from a Beta.
 
     The last level, declared or sorted, is the success.
@@ -182,7 +183,7 @@ def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None
     return Dirichlet(np.concatenate([np.atleast_1d(counts[bool(label == last)]) for label in found], axis=-1))
 
 
-def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | None = None) -> Any:
+def prior_in_groups(prior: Priors, factor: Factor, estimate: str, levels: Levels | None = None) -> Any:
     """Return `prior_for` for columns whose groups are compared: their default prior is shared by all groups."""
     found = prior_for(prior, factor, levels)
     default = default_group_prior(factor.family, estimate)
@@ -191,7 +192,7 @@ def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | 
     return default if found is None else found
 
 
-def _serves(prior: Any, factor: Factor) -> bool:
+def _serves(prior: Priors, factor: Factor) -> bool:
     """Return whether one of several priors applies to a factor."""
     if is_pseudo_count(prior):
         return _has_levels(factor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -84,5 +84,5 @@ def finite_number(value: Any, name: str) -> float:
     return number
 
 
-def _cost_of(decided: Any, true: Any) -> str:
+def _cost_of(decided: Hashable, true: Hashable) -> str:
     return f"the cost of {decided!r} where the class is {true!r}"

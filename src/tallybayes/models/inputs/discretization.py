@@ -5,7 +5,7 @@ Categorical columns, and numeric columns in bins that are chosen from a random s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
+from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.bin_edges import mdl_edges, mdl_edges_by_fold, quantile_edges
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
@@ -24,6 +25,7 @@ from tallybayes.models.inputs.columns import columns_with_option, read_columns
 from tallybayes.models.inputs.family_selection import identifiers
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Columns, SampleWeights
 
 _MOST_ROWS = 50_000  # rows of the random sample that determines bins
 
@@ -73,7 +75,9 @@ class DiscretizedColumns(NamedTuple):
         return len(family.bins) - 1 if family.bins else domain.index[None]
 
 
-def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any, model: str) -> DiscretizedColumns:
+def read_levels(
+    columns: Columns, bins: int | str, table: Table, target: Name, weight: SampleWeights, model: str
+) -> DiscretizedColumns:
     """Return the families of the columns by ``columns``; other numeric columns are discretized.
 
     Parameters
@@ -88,8 +92,7 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     model : str
         The name of the model, for messages.
     """
-    is_count = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
-    if bins != "mdl" and not (is_count and bins >= 2):
+    if bins != "mdl" and not is_integer_at_least(bins, 2):
         raise DataError.wrong_type("bins", repr(bins), "an integer of at least 2, or 'mdl'")
     weights = check_weight(weight, table.n_rows)
     sample = _sample_rows(table, target, weights)
@@ -153,7 +156,7 @@ def _check_has_levels(table: Table, name: Name, family: Family, model: str, *, i
         raise DataError.wrong_type(what, repr(family), "one with levels: Categorical() or Binned(...)", hint)
 
 
-def _bin_edges(table: Table, name: Name, bins: Any, sample: _Sample) -> tuple[float, ...]:
+def _bin_edges(table: Table, name: Name, bins: int | str, sample: _Sample) -> tuple[float, ...]:
     """Return the inner bin edges of a numeric column."""
     cells = table.numbers([name])
     column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])

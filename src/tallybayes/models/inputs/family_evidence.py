@@ -25,6 +25,7 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.inputs.uninformative_columns import ColumnValues, Ranked
 from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
 
 _BINS = (4, 8, 16)  # numbers of bins to try
@@ -219,7 +220,7 @@ def _evidence(rows: FamilySelectionRows, family: Family, columns: Sequence[Colum
     return _of(family, folds_as_columns(collected, rows.n_folds), len(columns))
 
 
-def _of(family: Family, statistics: Any, n_columns: int) -> np.ndarray:
+def _of(family: Family, statistics: Statistics, n_columns: int) -> np.ndarray:
     """Return the negative log evidence of all classes, (columns, folds + 1), from folds as columns."""
     evidence = np.asarray(family.log_evidence(family.resolve_prior(None, statistics, "bayes"), statistics))
     by_column = evidence.reshape(statistics.given_shape[0], statistics.n_columns).sum(axis=0)

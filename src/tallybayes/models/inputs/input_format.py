@@ -56,6 +56,11 @@ class InputFormat(NamedTuple):
         """Whether the target has the default name, because y had no name."""
         return not self.by_name and str(self.target).rstrip("_") == "class"
 
+    def without_object_labels(self) -> Self:
+        """Return the format without the data type of the labels if that is object."""
+        is_object = self.y_dtype is not None and self.y_dtype.kind == "O"
+        return self._replace(y_dtype=None) if is_object else self
+
     @classmethod
     def of_tally(cls, target: Name, names: list[Name]) -> Self:
         """Return the format of rows that were counted elsewhere: by name, unless they are all columns of an array."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError, EstimateError, LabelError, short_repr
 from tallybayes.families._shared.fixed_parameters import check_parameters, parameter_names, prior_of_strength
@@ -22,6 +23,7 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.fixed_parameter_tally import empty_tally
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Columns
 
 # Families with named parameters; other mappings hold probabilities of labels.
 _BY_NAMES: dict[frozenset[str], Family] = {
@@ -61,12 +63,12 @@ def nested_mapping(value: Any) -> Any:
     return value
 
 
-def is_marginal(value: Any) -> bool:
+def is_marginal(value: object) -> bool:
     """Return whether this is a parameter table without parents, such as p(class)."""
     return hasattr(value, "given") and not value.given
 
 
-def read_labels(value: Any, given: Any, what: str) -> list[Any]:
+def read_labels(value: Any, given: Iterable[Any] | None, what: str) -> list[Any]:
     """Return the labels of a first axis: those given, those of a mapping or frame, or positions."""
     value = nested_mapping(value)
     if given is not None:
@@ -127,7 +129,7 @@ def read_probabilities(value: Any, labels: Sequence[Any], what: str) -> np.ndarr
 
 
 def read_columns_stated(
-    value: Mapping[Any, Any], groups: Sequence[Any], families: Any = None, levels: Any = None
+    value: Mapping[Any, Any], groups: Sequence[Any], families: Columns | None = None, levels: Any = None
 ) -> list[ParameterBlock]:
     """Return the parameters of every column, or tuple of columns of one block; like columns are one block.
 
@@ -143,8 +145,8 @@ def read_columns_stated(
     found: list[ParameterBlock] = []
     for key, part in value.items():
         family = families.get(key) if isinstance(families, Mapping) else families
-        if family is not None and not isinstance(read_family(family, f"the family of {short_repr(key)}"), Family):
-            family = None
+        family = None if family is None else read_family(family, f"the family of {short_repr(key)}")
+        family = family if isinstance(family, Family) else None
         known = levels.get(key) if isinstance(levels, Mapping) else levels
         found.append(_read_column(key, part, groups, family, known))
     together: list[ParameterBlock] = []
@@ -246,7 +248,7 @@ def _as_mapping(part: Any, wanted: Sequence[str], family: Family, where: str) ->
     return part
 
 
-def _recognized(parts: Sequence[Any], levels: Any, what: str) -> Family:
+def _recognized(parts: Sequence[Any], levels: object, what: str) -> Family:
     """Return the family of parameter names: Bernoulli for a single number, Categorical for other mappings."""
     first = parts[0]
     if isinstance(first, Mapping):
@@ -265,7 +267,7 @@ def _recognized(parts: Sequence[Any], levels: Any, what: str) -> Family:
     )  # fmt: skip
 
 
-def _levels_of(parts: Sequence[Any], given: Any, what: str) -> list[Any]:
+def _levels_of(parts: Sequence[Any], given: Iterable[Any] | None, what: str) -> list[Any]:
     """Return the levels of a column: those given, or all that some group names."""
     if given is not None:
         return list(Domain(list(given), what).levels)
@@ -274,14 +276,14 @@ def _levels_of(parts: Sequence[Any], given: Any, what: str) -> list[Any]:
     return list(Domain(dict.fromkeys(_plain(label) for part in parts for label in part), what).levels)
 
 
-def _numbers(value: Any, what: str) -> np.ndarray:
+def _numbers(value: npt.ArrayLike, what: str) -> np.ndarray:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError.wrong_type(what, short_repr(value), "numbers") from None
 
 
-def _plain(label: Any) -> Any:
+def _plain(label: Hashable) -> Any:
     """Return a label as domains store it."""
     return Domain([label], "a label").levels[0]
 
@@ -322,13 +324,13 @@ def families_of(read: Sequence[ParameterBlock]) -> dict[Any, Family]:
     return found
 
 
-def check_strength(strength: Any) -> float:
+def check_strength(strength: float) -> float:
     """Raise an error unless the strength is a positive number of rows; return it."""
     if not isinstance(strength, int | float | np.integer | np.floating) or not 0 < strength < np.inf:
         raise DataError.wrong_type("strength", repr(strength), "a positive number of rows")
     return float(strength)
 
 
-def prior_from_parameters(factor: Factor, parameters: Any, rows: np.ndarray) -> Any:
+def prior_from_parameters(factor: Factor, parameters: object, rows: np.ndarray) -> Any:
     """Return the prior of a factor with these parameters as its mean, with the strength of some rows of every group."""
     return prior_of_strength(factor.family, parameters, rows, f"p({', '.join(map(str, factor.columns))} | …)")

@@ -17,6 +17,7 @@ from tallybayes.kernels.concatenate import join_arrays
 from tallybayes.kernels.hmm import GappedTransitions
 from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings
 from tallybayes.tally.factor import Name
+from tallybayes.typing import SampleWeights
 
 _CACHED_BYTES = 1 << 21  # bytes of time steps that are concatenated in advance
 
@@ -123,7 +124,7 @@ def open_sequences(
     return Sequences(table, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
 
 
-def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
+def open_labels(y: Any, sequences: Sequences, X: object) -> Any:
     """Return the labels of all time steps as one column.
 
     From a list of sequences, one array, or a column of a frame.
@@ -151,7 +152,7 @@ def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
     return column
 
 
-def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
+def step_weights(weight: SampleWeights, sequences: Sequences) -> np.ndarray | None:
     """Return one valid weight per sequence."""
     if weight is None:
         return None
@@ -166,19 +167,19 @@ def _most_bytes(arrays: Sequence[Any]) -> int | None:
     return _CACHED_BYTES if getattr(arrays[0], "dtype", np.dtype(int)).kind == "f" else None
 
 
-def _number(cell: Any) -> float:
+def _number(cell: object) -> float:
     """Return a cell as a number; NaN if it is not one."""
     return float(cell) if isinstance(cell, int | float | np.integer | np.floating) else np.nan
 
 
-def _is_list(X: Any) -> bool:
+def _is_list(X: object) -> bool:
     """Return whether X is a list of sequences, not of time steps."""
     if not isinstance(X, list | tuple) or (is_rows_of_mappings(X) and not _holds_columns(X[0])):
         return False
     return not len(X) or _has_steps(X[0])
 
 
-def _has_steps(value: Any) -> bool:
+def _has_steps(value: object) -> bool:
     """Return whether a value is a list, an array or a frame, and not a cell."""
     return hasattr(value, "__len__") and not np.isscalar(value)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from tallybayes._utils.memory import require_memory
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.errors import EstimateError
+from tallybayes.models.inspection.labeled_parameters import LabeledFactor
+from tallybayes.tally.factor import Name
 
 
 class _GaussianFactor(NamedTuple):
@@ -21,19 +24,21 @@ class _GaussianFactor(NamedTuple):
     spread: np.ndarray  # variances (*groups, columns), or covariances (*groups, columns, columns)
 
 
-def _gaussian_factors(model: Any, what: str) -> list[_GaussianFactor]:
+def _gaussian_factors(
+    factors: Sequence[LabeledFactor], feature_names: Iterable[Name], model: str, what: str
+) -> list[_GaussianFactor]:
     """Return the factors of Gaussian columns, numbered in the order of the columns of X."""
-    parts = [factor for factor in model._labeled_factors() if not factor.family.transforms]
+    parts = [factor for factor in factors if not factor.family.transforms]
     parts = [factor for factor in parts if isinstance(factor.point, Normal | MultivariateNormal)]
     names = [
         (name, index) for factor in parts for name in factor.columns for index in range(max(len(factor.within), 1))
     ]
     if not names:
         raise EstimateError(
-            f"this {type(model).__name__} has no {what}: none of its columns is Gaussian.\n"
+            f"this {model} has no {what}: none of its columns is Gaussian.\n"
             "    parameters_ has the parameters of every column."
         )
-    order = {name: index for index, name in enumerate(getattr(model, "feature_names_in_", ()))}
+    order = {name: index for index, name in enumerate(feature_names)}
     in_x = sorted(range(len(names)), key=lambda k: (order.get(names[k][0], _number(names[k][0])), names[k][1]))
     rank = np.argsort(in_x)
     gaussian_factors = []
@@ -49,23 +54,35 @@ def _gaussian_factors(model: Any, what: str) -> list[_GaussianFactor]:
     return gaussian_factors
 
 
-def _number(name: Any) -> int:
+def _number(name: Name) -> int:
     """Return an integer name, else 0."""
     return name if isinstance(name, int) else 0
 
 
-def means(model: Any) -> np.ndarray:
-    """Return the means of all Gaussian columns in every class or state, shape (groups, columns), in the order of X."""
-    factors = _gaussian_factors(model, "means_")
+def means(labeled: Sequence[LabeledFactor], feature_names: Iterable[Name], model: str) -> np.ndarray:
+    """Return the means of all Gaussian columns in every class or state, shape (groups, columns), in the order of X.
+
+    Parameters
+    ----------
+    labeled : sequence of LabeledFactor
+    feature_names : iterable of names
+        The columns of X, if they have names.
+    model : str
+        The name of the model, for errors.
+    """
+    factors = _gaussian_factors(labeled, feature_names, model, "means_")
     out = np.empty((*factors[0].mean.shape[:-1], sum(len(factor.positions) for factor in factors)))
     for factor in factors:
         out[..., factor.positions] = factor.mean
     return out
 
 
-def covariances(model: Any) -> np.ndarray:
-    """Return the covariances of all Gaussian columns in every class or state, shape (groups, columns, columns)."""
-    factors = _gaussian_factors(model, "covariances_")
+def covariances(labeled: Sequence[LabeledFactor], feature_names: Iterable[Name], model: str) -> np.ndarray:
+    """Return the covariances of all Gaussian columns in every class or state, shape (groups, columns, columns).
+
+    The parameters are those of `means`.
+    """
+    factors = _gaussian_factors(labeled, feature_names, model, "covariances_")
     groups = factors[0].mean.shape[:-1]
     d = sum(len(factor.positions) for factor in factors)
     n_groups = math.prod(groups)

@@ -6,14 +6,13 @@ A model returns its factors with labels from ``_labeled_factors``; families desc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError, printable, short_repr
@@ -25,7 +24,7 @@ from tallybayes.families.protocols.display import named_parameters
 from tallybayes.families.protocols.em_support import columnwise_family
 from tallybayes.messages import did_you_mean
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
-from tallybayes.typing import Name
+from tallybayes.tally.factor import Name
 
 UNSEEN = "(unseen)"  # the level of unseen values, if it has a probability
 
@@ -137,7 +136,7 @@ class LabeledFactor:
         named = {weight_name(k): weight_name(name) for k, name in enumerate(self.inputs)}
         return {named.get(name, name): part for name, part in parameters.items()}
 
-    def column(self, index: int, name: Any = None) -> ParameterTable:
+    def column(self, index: int, name: Name | None = None) -> ParameterTable:
         """Return the parameter table of one column."""
         columns = self._columns(index)
         title = self._title(printable(self.columns[index] if name is None else name))
@@ -245,7 +244,7 @@ class _ColumnIndex:
                     index.setdefault(name, (factor, position))
         return index
 
-    def find(self, column: Any) -> tuple[LabeledFactor, int | None]:
+    def find(self, column: Hashable) -> tuple[LabeledFactor, int | None]:
         """Return the factor and position of a column; raise KeyError with a suggestion if there is none."""
         match = self.of.get(column) or self.within.get(column)
         if match is None:
@@ -269,66 +268,42 @@ class _ColumnIndex:
         ]
 
 
-def within_of(model: Any, scored: FactorScorer, width: int) -> Sequence[Any]:
-    """Return the names of the columns of a block, by name or number; empty for other factors."""
-    if len(scored.factor.columns) > 1 or width == 1:
-        return ()
-    names = model._block_column_names(scored.factor.columns[0])
-    return names if len(names) == width else (*names[:width], *range(len(names), width))
-
-
 # ---- What models have of it ------------------------------------------------------------------------------------------
 
 
-def parameters(model: Any) -> Parameters:
-    """Return the parameters by column, a `ParameterTable` each, under the model's estimate."""
-    labeled: Parameters = model._cached("parameters", lambda: make_parameters(model))
-    return labeled
+def parameters_by_column(title: str, factors: Sequence[LabeledFactor]) -> Parameters:
+    """Return the parameters of labeled factors by column, a `ParameterTable` each."""
+    columns = _ColumnIndex(factors)
 
-
-def make_parameters(model: Any) -> Parameters:
-    """Return the parameters of a model, without caching."""
-    columns = _ColumnIndex(model._labeled_factors())
-
-    def find(column: Any) -> ParameterTable:
+    def find(column: Hashable) -> ParameterTable:
         factor, position = columns.find(column)
         if position is None:
             return factor.block()
         return factor.column(position, factor.name_within(position) if factor.is_block else None)
 
-    return Parameters(title_of(model), columns.names, columns.shown, find)
+    return Parameters(title, columns.names, columns.shown, find)
 
 
-def posterior(model: Any) -> Posteriors:
+def posteriors_by_column(model: str, factors: Sequence[LabeledFactor]) -> Posteriors:
     """Return the posterior distributions of the parameters by column, with `mean`, `interval` and `sample`."""
-    check_is_fitted(model, "tally_")
-    model._require_counts("a posterior")
-    columns = _ColumnIndex([factor for factor in model._labeled_factors() if factor.posterior is not None])
+    columns = _ColumnIndex([factor for factor in factors if factor.posterior is not None])
 
-    def find(column: Any) -> Any:
+    def find(column: Hashable) -> Any:
         factor, position = columns.find(column)
         return factor.posterior_of(position)
 
-    return Posteriors(f"Posterior distributions of {type(model).__name__}", columns.names, columns.shown, find)
+    return Posteriors(f"Posterior distributions of {model}", columns.names, columns.shown, find)
 
 
-def title_of(model: Any) -> str:
-    """Return the title of the parameters."""
-    if getattr(model, "_fixed_parameters", None) is not None:
-        return f"Parameters of {type(model).__name__}, fixed by the user"
-    estimate = getattr(model, "estimate", None)
-    how = f", estimate {estimate!r}" if estimate is not None else ""
-    means = " (posterior means)" if estimate is not None and read_estimate(estimate).integrates else ""
-    return f"Parameters of {type(model).__name__}{how}{means}"
+def parameters_title(model: str, estimate: str | None, *, fixed: bool) -> str:
+    """Return the title of the parameters of a model, which are estimated or fixed by the user."""
+    if fixed or estimate is None:
+        return f"Parameters of {model}{', fixed by the user' if fixed else ''}"
+    means = " (posterior means)" if read_estimate(estimate).integrates else ""
+    return f"Parameters of {model}, estimate {estimate!r}{means}"
 
 
-def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
-    """Return the parameters of one column, ``parameters_[column]``."""
-    check_is_fitted(model, "tally_")
-    return looked_up(model.parameters_, column)
-
-
-def looked_up(by_column: Mapping[Any, Any], column: Any) -> Any:
+def looked_up(by_column: Mapping[Any, Any], column: Hashable) -> Any:
     """Return an entry by column; raise DataError if there is none."""
     try:
         return by_column[column]

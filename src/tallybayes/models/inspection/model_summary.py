@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
-from tallybayes.errors import DataError, NoCountsError, printable, short_repr
+from tallybayes.errors import printable, short_repr
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.columns import display_family
 from tallybayes.results.result import FrameData, Result, ResultTable, columns_of
-from tallybayes.tally.factor import Factor
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
 
 _MOST_ROWS = 40  # rows of the table in text and HTML
 
@@ -85,42 +88,39 @@ class Summary(Result):
         return [first._replace(title=self.title), *others]
 
 
-def summary(model: Any) -> Summary:
-    """Return a summary of the columns: family, levels, fraction of missing cells and prior."""
-    check_is_fitted(model, "tally_")
-    n_rows = model._total_weight()
-    summaries = []
-    try:
-        priors = model._resolved_priors()
-    except (DataError, NoCountsError):  # a default prior needs at least one row
-        priors = {}
-    for factor in model._factors_with_prior(model.tally_):
-        statistics: Any = model.tally_[factor.columns]
-        prior = priors.get(factor.columns if len(factor.columns) > 1 else factor.columns[0])
-        summaries += _columns(model, factor, statistics, prior, n_rows)
-    order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
-    summaries.sort(key=lambda one: order.get(one.column, len(order)))
-    return Summary(model._summary_title(n_rows), summaries, getattr(model, "dropped_columns_", {}))
-
-
-def rows_by_class(model: Any) -> float:
-    """Return the weight of all rows that were counted, of a model with classes."""
-    counts: Any = model.tally_[model._target]
-    return float(counts.table.sum())
-
-
-def title_by_class(model: Any, n_rows: float) -> str:
-    """Return the model, its rows, and how many there are of every class."""
-    counts: Any = model.tally_[model._target] if model._fixed_parameters is None else model._fixed_parameters[0]
-    shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(model._class_domain.levels, counts.table, strict=True)]
+def title_by_class(model: str, n_rows: float | None, groups: str, levels: Sequence[Any], weights: np.ndarray) -> str:
+    """Return the model, its rows, and how many there are of every class; without rows, its fixed probabilities."""
+    shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(levels, weights, strict=True)]
     shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
-    rows = f"of {n_rows:.12g} rows" if model._fixed_parameters is None else "as it was given"
-    return f"{type(model).__name__} {rows}, {model._group_word} {shown}"
+    rows = "as it was given" if n_rows is None else f"of {n_rows:.12g} rows"
+    return f"{model} {rows}, {groups} {shown}"
 
 
-def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: float) -> list[ColumnSummary]:
-    """A line for every column of a factor, or one for a block of them."""
+def column_summaries(
+    tally: Tally,
+    factor: Factor,
+    families: Sequence[Family],
+    prior: ParameterDistribution | None,
+    n_rows: float,
+    *,
+    shows_parents: bool,
+) -> list[ColumnSummary]:
+    """Return a line for every column of a factor, or one for a block of them.
+
+    Parameters
+    ----------
+    tally : Tally
+    factor : Factor
+    families : sequence of Family
+        The family of every column in results.
+    prior : ParameterDistribution or None
+    n_rows : float
+        The total weight of the rows.
+    shows_parents : bool
+        Whether the parents of the columns are listed.
+    """
     family = factor.family
+    statistics: Any = tally[factor.columns]
     width = int(statistics.n_columns)
     if len(factor.columns) == 1 and width > 1:
         shown = f"{display_family(family, 40)}, {width:,} {'words' if family.has_vocabulary else 'columns'}"
@@ -128,29 +128,28 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
     weight = family.row_weight(statistics) if family.columnwise else statistics.weight
     known = np.broadcast_to(np.asarray(weight), (*statistics.given_shape, width)).reshape(-1, width).sum(axis=0)
     out = []
-    for place, name in enumerate(factor.columns):
+    for place, (name, read) in enumerate(zip(factor.columns, families, strict=True)):
         levels = len(family.bins) or None
         if family.cell_type == "codes":
-            levels = len(model.tally_.domains[model.tally_.schema.domain(name)].levels)
-        read = model._display_family(factor, name)
-        there = float(known[place]) - _absent(model, read, name, place, statistics)
+            levels = len(tally.domains[tally.schema.domain(name)].levels)
+        there = float(known[place]) - _absent(tally, read, name, place, statistics)
         missing = round(max(0.0, 1 - there / n_rows), 9) if n_rows else None  # shares of rows are rounded
         shown = display_family(read, 40)
-        if model._summary_shows_parents and factor.given:
+        if shows_parents and factor.given:
             shown = f"{shown}, given {', '.join(map(printable, factor.given))}"
         out.append(ColumnSummary(name, shown, levels, missing, _prior(prior, place, statistics)))
     return out
 
 
-def _absent(model: Any, family: Family, name: Any, index: int, statistics: Any) -> float:
+def _absent(tally: Tally, family: Family, name: Name, index: int, statistics: Statistics) -> float:
     """Return the weight of the missing cells that a column counts as a level."""
-    if family.present_family is None or not hasattr(statistics, "segments"):
+    if family.present_family is None or not isinstance(statistics, Counts):
         return 0.0
-    level = -1 if family.bins else model.tally_.domains[model.tally_.schema.domain(name)].index[None]
+    level = -1 if family.bins else tally.domains[tally.schema.domain(name)].index[None]
     return float(statistics.segments.split(statistics.pool_groups().table)[index][level])
 
 
-def _prior(prior: Any, index: int, statistics: Any) -> str:
+def _prior(prior: object, index: int, statistics: Statistics) -> str:
     """Return the prior of one column of a block as text."""
     width = int(statistics.n_columns)
     segments = getattr(statistics, "segments", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,9 @@ import numpy as np
 
 from tallybayes._utils.html import html_table
 from tallybayes._utils.text_table import text_table
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import printable, short_repr
+from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +118,7 @@ class ParameterTable:
             positions[-1] |= {_key(False): 0, _key(True): 1}
         return positions
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Hashable) -> Any:
         """Return a row as a dictionary, or a number if a level of the column itself is given, too."""
         parts = key if isinstance(key, tuple) else (key,)
         n_given = len(self.given)
@@ -191,7 +193,7 @@ class ColumnMapping(Mapping[Any, Any]):
         made = {name: self[name] for name in (*self._names, *self._shown)}
         return type(self), (self.title, self._names, self._shown, made.__getitem__)
 
-    def __getitem__(self, column: Any) -> Any:
+    def __getitem__(self, column: Hashable) -> Any:
         if column not in self._made:
             self._made[column] = self._find(column)
         return self._made[column]
@@ -260,7 +262,7 @@ class Parameters(ColumnMapping):
         return "".join([html_table(self.title, [], []), *tables, *(html_table(line, [], []) for line in self._more())])
 
 
-def _describe_distribution(distribution: Any) -> tuple[str, str]:
+def _describe_distribution(distribution: ParameterDistribution) -> tuple[str, str]:
     """Return the name and the shape of a distribution."""
     arrays = [np.asarray(value) for value in distribution._fields().values() if isinstance(value, np.ndarray)]
     shape = np.broadcast_shapes(*(array.shape for array in arrays)) if arrays else ()
@@ -272,13 +274,13 @@ def _number(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:.4g}"
 
 
-def _key(level: Any) -> Any:
+def _key(level: object) -> Any:
     """Return a lookup key of a level: True differs from 1, but NumPy numbers equal Python numbers."""
     if isinstance(level, np.generic):
         level = level.item()
     return (isinstance(level, bool), level)
 
 
-def _free(name: Any) -> Any:
+def _free(name: Name) -> Any:
     """Return a name that does not clash with the columns of the data frame."""
     return f"{name}_" if name in ("column", "parameter", "value") else name

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils import ClassifierTags
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.em.em_objective import check_n_groups, initial_model, plot_convergence
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
-from tallybayes.models.classification.classifier_from_parameters import mixture_from_parameters
+from tallybayes.models.classification.classifier_from_parameters import read_components
 from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally
-from tallybayes.models.classification.methods.classifier_plots import plot_words
 from tallybayes.models.classification.semi_supervised import count_first
 from tallybayes.models.inputs.columns import columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.features import open_features
-from tallybayes.models.inspection.information_criteria import evidence_bound
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, SampleWeights
 
@@ -115,7 +114,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         self.random_state = random_state
 
     _soft_counts_hint = "Its evidence_lower_bound_ is below its evidence."
-    _group_word = "components"
+    _group_word = "component"
     unlabeled = "em"
     unlabeled_weight = 1.0
     missing_label = None
@@ -133,7 +132,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         p(θ) dθ + the entropy of q. The integral is the closed form of complete rows, at the expected sufficient
         statistics, under ``prior_``. Without unobserved values it equals the evidence.
         """
-        return evidence_bound(self)
+        return self._likelihood_measures("evidence").evidence_bound()
 
     @classmethod
     def from_parameters(
@@ -167,9 +166,10 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         >>> two.predict_proba([[1.5]])
         array([[0.5, 0.5]])
         """
-        return mixture_from_parameters(
-            cls, parameters, class_prior, columns=columns, levels=levels, strength=strength, **options
-        )
+        stated = read_components(parameters, class_prior, columns, levels)
+        if strength is not None:
+            options.setdefault("warm_start", True)  # such a prior identifies the components, so EM starts at its mean
+        return cls(len(stated.groups), stated.families, **options)._with_parameters(stated, strength)
 
     @property
     def columns_(self) -> dict[Any, Family]:
@@ -187,17 +187,18 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
 
     def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
         """Return a factor for every block of like columns given the class, and set the dropped columns of the model."""
-        return column_factors(self, table, target, weight)
+        factors, self._dropped_columns = column_factors(self.columns, self._initial, table, target, weight)
+        return factors
 
-    def _tally_for(self, other: Any) -> Tally:
+    def _tally_for(self, other: Self) -> Tally:
         """Return the tally in the families of another model, if they have the same sufficient statistics."""
-        return retally(self, other)
+        return retally(self.tally_, self.columns, other.columns)
 
     def _count_initial_rows(
         self, table: Table, weight: SampleWeights, factors: list[Factor]
     ) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
-        return count_first(self, table, weight, factors)
+        return count_first(self, self._em_model(factors), table, weight)
 
     def plot_convergence(self, ax: Axes | None = None) -> Plot:
         """Plot the objective of EM by iteration, for every initialization; needs matplotlib.
@@ -214,7 +215,8 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         -------
         Plot
         """
-        return plot_convergence(self, ax)
+        check_is_fitted(self, "tally_")
+        return plot_convergence(self._em_result, type(self).__name__, ax)
 
     def plot_words(self, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
         """Plot the most characteristic words of each class, with credible intervals; needs matplotlib.
@@ -235,6 +237,9 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         -------
         Plot
         """
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.top_words import plot_words
+
         return plot_words(self, column, most, mass)
 
     def fit(
@@ -323,14 +328,14 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         """
         return self.fit(X, y, sample_weight).predict(X)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         raise StatisticsError(
             "mixtures fitted separately cannot be merged, because their components do not correspond.\n"
             "    Fit one mixture to all rows."
         )
 
     def __sklearn_tags__(self) -> Any:
-        tags = column_tags(self, super().__sklearn_tags__())
+        tags = column_tags(self.columns, super().__sklearn_tags__())
         tags.estimator_type = "density_estimator"
         tags.target_tags.required = False
         tags.classifier_tags = ClassifierTags()  # scikit-learn expects classifier tags of estimators with predict_proba

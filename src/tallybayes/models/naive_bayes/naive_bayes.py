@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.classification.classifier_from_parameters import naive_bayes_from_parameters
+from tallybayes.models.classification.classifier_from_parameters import read_parameters
 from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally, with_kinds_of
-from tallybayes.models.classification.methods.classifier_plots import plot_words
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState
 
@@ -184,9 +184,8 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         >>> model.predict_proba({"sky": ["sun"], "warmth": [None]})        # of no, of yes
         array([[0.25, 0.75]])
         """
-        return naive_bayes_from_parameters(
-            cls, parameters, class_prior, classes=classes, columns=columns, levels=levels, strength=strength, **options
-        )
+        stated = read_parameters(parameters, class_prior, classes, columns, levels)
+        return cls(columns=stated.families, **options)._with_parameters(stated, strength)
 
     @property
     def columns_(self) -> dict[Any, Family]:
@@ -208,11 +207,12 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
 
     def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
         """Return a factor for every block of like columns given the class, and set the dropped columns of the model."""
-        return column_factors(self, table, target, weight)
+        factors, self._dropped_columns = column_factors(self.columns, self._initial, table, target, weight)
+        return factors
 
     def _tally_for(self, other: Any) -> Tally:
         """Return the tally in the families of another model, if they have the same sufficient statistics."""
-        return retally(self, other)
+        return retally(self.tally_, self.columns, other.columns)
 
     def _resolve_column_types(self, X: Rows) -> Any:
         """Return the model with the types of columns whose training values were all missing, from new rows.
@@ -223,12 +223,16 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
 
     def plot_convergence(self, ax: Axes | None = None) -> Plot:
         """Plot the objective of EM by iteration, for every initialization."""
-        return plot_convergence(self, ax)
+        check_is_fitted(self, "tally_")
+        return plot_convergence(self._em_result, type(self).__name__, ax)
 
     def plot_words(self, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
         """Plot the most characteristic words of each class, with credible intervals."""
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.top_words import plot_words
+
         return plot_words(self, column, most, mass)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn, which depend on the families of the columns."""
-        return column_tags(self, super().__sklearn_tags__())
+        return column_tags(self.columns, super().__sklearn_tags__())

@@ -6,6 +6,8 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
 
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.scoring.factor_scorer import make_factor_scorer, resolve_prior
@@ -44,7 +46,7 @@ def whitening_matrix(moments: Moments, factor: Factor) -> np.ndarray:
     return root
 
 
-def metric_root(metric: Any, n_columns: int) -> np.ndarray:
+def metric_root(metric: npt.ArrayLike, n_columns: int) -> np.ndarray:
     """Return W of a symmetric positive semi-definite matrix A = WᵀW; raise EstimateError for other matrices."""
     try:
         matrix = np.asarray(metric, dtype=float)
@@ -160,7 +162,7 @@ def minimize_log_loss(
         result, gradient = objective(flat.reshape(start.shape), rows, codes, weight, means)
         return result, gradient.ravel()
 
-    def watch(intermediate_result: Any) -> None:
+    def watch(intermediate_result: OptimizeResult) -> None:
         history.append(float(intermediate_result.fun))
         if verbose:
             sys.stderr.write(

@@ -17,26 +17,20 @@ from tallybayes.data.counting import check_weight
 from tallybayes.data.table import Table
 from tallybayes.errors import EstimateError, FileError, StatisticsError, TallybayesError
 from tallybayes.estimation.em.em_loop import EMSummary
-from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.models.base import Model
 from tallybayes.models.classification import classifier_fit
-from tallybayes.models.classification.class_parameters import class_prior
-from tallybayes.models.classification.methods import classifier_plots
-from tallybayes.models.classification.methods.report_page import report
 from tallybayes.models.inputs.batching import predict_in_batches
-from tallybayes.models.inputs.input_format import InputFormat, read_more_rows
+from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows
 from tallybayes.models.inputs.labels import read_labels
-from tallybayes.models.inspection import labeled_parameters
-from tallybayes.models.inspection.model_summary import rows_by_class, summary, title_by_class
-from tallybayes.models.nearest_mean import distance_predictions
-from tallybayes.models.nearest_mean.distance_predictions import check_finite
-from tallybayes.models.nearest_mean.metric_learning import MetricFit, learn_metric, metric_root, whitening_matrix
+from tallybayes.models.inspection.labeled_parameters import looked_up
+from tallybayes.models.inspection.model_summary import title_by_class
+from tallybayes.models.nearest_mean.estimated_means import EstimatedMeans, complete_cells
+from tallybayes.models.nearest_mean.metric_learning import MetricFit, learn_metric
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin
-from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
@@ -48,7 +42,6 @@ if TYPE_CHECKING:
     from tallybayes.apps.report import Report
     from tallybayes.estimation.scoring.factor_scorer import FactorScorer
     from tallybayes.models.inspection.labeled_parameters import LabeledFactor
-    from tallybayes.models.inspection.model_summary import Summary
     from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable
     from tallybayes.plotting.plot import Plot
     from tallybayes.tally.domain import Domain
@@ -174,14 +167,17 @@ class NearestClassMean(ClassifierMixin, Model):
         Report
             A notebook shows it; ``.save("report.html")`` writes it.
         """
-        return report(self, X, y, by=by, title=title, held_out=held_out)
+        check_is_fitted(self, "tally_")
+        from tallybayes.apps.report import report
+
+        return report(self, X, self.target_ if y is None else y, by=by, title=title, held_out=held_out)
 
     @property
     def _target(self) -> Name:
         """The name of the target column."""
         return classifier_fit.target(self)
 
-    def _with_one_target(self, other: Any) -> tuple[Any, Any]:
+    def _with_one_target(self, other: Self) -> tuple[Any, Any]:
         """Return both models with the same name of the target."""
         return classifier_fit.with_one_target(self, other)
 
@@ -247,22 +243,22 @@ class NearestClassMean(ClassifierMixin, Model):
         """
         return classifier_fit.score(self, X, y, sample_weight)
 
-    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
+    def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
         names = tuple(name for name in table.columns if name != target)
         table.require_numbers(names)
         family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()
         factor = Factor(names, (target,), family)
-        check_finite(chunk_of(factor_cells(table, names, family, [], "missing"), slice(None)), factor)
+        complete_cells(table, factor)  # raises for incomplete rows
         return [factor]
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
         """Return the factor with the family of the class means; the metric is a matrix for all classes."""
         return Factor(factor.columns, factor.given, Gaussian())
 
-    def _count_initial_rows(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, None]:
+    def _count_initial_rows(self, table: Table, weight: SampleWeights, factors: list[Factor]) -> tuple[Tally, None]:
         return self._count_more_rows(table, weight, factors), None
 
-    def _count_more_rows(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
+    def _count_more_rows(self, table: Table, weight: SampleWeights, factors: list[Factor] | None = None) -> Tally:
         read_labels(table, self._target).check_complete("Drop the unlabeled rows.")
         like = None if factors is not None else self.tally_
         return classifier_fit.count_rows(self, table, weight, factors or list(self.tally_.factors), like)
@@ -285,7 +281,7 @@ class NearestClassMean(ClassifierMixin, Model):
         classifier_fit.fit_initial(fresh, X, y, sample_weight)
         if _is(self.metric, "learned"):
             fresh._train(X, y, sample_weight)
-        fresh._projection()  # raises for an invalid metric before the model changes
+        _ = fresh._estimated_means.projection  # raises for an invalid metric before the model changes
         self._copy_input_format(fresh)._set_tally(fresh.tally_)
         if self._metric_fit is not None and not self._metric_fit.converged:
             steps = len(self._metric_fit.history) - 1
@@ -314,7 +310,7 @@ class NearestClassMean(ClassifierMixin, Model):
         """
         if not hasattr(self, "tally_"):
             return self.fit(X, y, sample_weight)
-        self._numbers(read_more_rows(self, X, y, sample_weight)[0])  # raises for incomplete rows
+        complete_cells(read_more_rows(self, X, y, sample_weight)[0], self.tally_.factors[1])  # raises
         return classifier_fit.partial_fit(self, X, y, sample_weight)
 
     def add_class(self, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Self:
@@ -331,10 +327,8 @@ class NearestClassMean(ClassifierMixin, Model):
         self
         """
         check_is_fitted(self, "tally_")
-        metric = self._projection()
-        classifier_fit.add_class(self, label, X, sample_weight)
-        self._fixed_projection = metric
-        return self
+        projection = self._estimated_means.projection
+        return classifier_fit.add_class(self, label, X, sample_weight)._with_projection(projection)
 
     def __add__(self, other: Self) -> Self:
         fit = self._metric_fit
@@ -360,8 +354,7 @@ class NearestClassMean(ClassifierMixin, Model):
         """
         projection = self._fixed_projection
         super().set_params(**parameters)
-        self._fixed_projection = None if "metric" in parameters else projection
-        return self
+        return self._with_projection(None if "metric" in parameters else projection)
 
     def reestimate(self, **parameters: Any) -> Self:
         """Return a classifier with the same means under other parameters, such as another metric, without data.
@@ -376,8 +369,7 @@ class NearestClassMean(ClassifierMixin, Model):
         A fitted classifier of the same class
         """
         other = super().reestimate(**parameters)
-        other._fixed_projection = None if "metric" in parameters else self._fixed_projection
-        return other
+        return other._with_projection(None if "metric" in parameters else self._fixed_projection)
 
     _metric_fit: MetricFit | None = None
     _fixed_projection: np.ndarray | None = None  # W before `add_class`, which the tally no longer determines
@@ -402,56 +394,45 @@ class NearestClassMean(ClassifierMixin, Model):
         self._fixed_projection = None  # the metric follows the tally
         return super()._set_tally(tally, em_result)
 
-    def _projection(self) -> np.ndarray | None:
-        """Return W of the metric, or None for a callable."""
-        return (
-            self._fixed_projection
-            if self._fixed_projection is not None
-            else self._cached("projection", self._make_metric)
-        )
+    def _with_projection(self, projection: np.ndarray | None) -> Self:
+        """Fix the metric; None lets the tally determine it."""
+        self._fixed_projection = projection
+        self._cache = {}
+        return self
+
+    @property
+    def _estimated_means(self) -> EstimatedMeans:
+        """The class means and the metric."""
+
+        def estimate() -> EstimatedMeans:
+            learned = None if self._metric_fit is None else self._metric_fit.projection
+            metric = self.metric, learned, self._fixed_projection
+            return EstimatedMeans(self.tally_, self._target, self.classes_, *metric, self._column_names)
+
+        return self._cached("estimated_means", estimate)
 
     def _check_settings(self) -> None:
         super()._check_settings()
         if self.n_components is not None and self.n_components < 1:
             raise EstimateError(f"n_components is {self.n_components!r}; expected at least 1, or None for all.")
 
-    def _moments(self) -> Moments:
-        moments = self.tally_.statistics[1]
-        assert isinstance(moments, Moments)
-        return moments
-
-    def _make_metric(self) -> np.ndarray | None:
-        d = self._moments().n_columns
-        if callable(self.metric):
-            return None
-        if isinstance(self.metric, str):
-            if self.metric == "euclidean":
-                return np.eye(d)
-            if self.metric == "learned":
-                if self._metric_fit is None:
-                    raise EstimateError("no metric is learned yet, and a tally does not determine it.\n    Use fit.")
-                return self._metric_fit.projection
-            return whitening_matrix(self._moments(), self.tally_.factors[1])
-        return metric_root(self.metric, d)
-
-    def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _train(self, X: Rows, y: Labels, sample_weight: SampleWeights) -> None:
         table, weight = read_more_rows(self, X, y, sample_weight)
-        rows = self._numbers(table)
+        rows = complete_cells(table, self.tally_.factors[1])
         encoded, (observed_classes,) = table.levels([self._target], lambda _: True)
         codes = self._class_domain.positions_of(observed_classes.levels)[np.asarray(encoded.columns[0])]
         weights = check_weight(weight, table.n_rows)
         used = slice(None) if weights is None else weights > 0
         weights = np.ones(table.n_rows) if weights is None else weights
         settings = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
-        self._metric_fit = learn_metric(
-            rows[used], codes[used], weights[used], self._moments(), self.n_components, **settings
-        )
+        moments = self._estimated_means.moments
+        self._metric_fit = learn_metric(rows[used], codes[used], weights[used], moments, self.n_components, **settings)
+        self._cache = {}  # the metric has changed
 
     @property
     def means_(self) -> np.ndarray:
         """The class means, in the order of ``classes_``."""
-        check_is_fitted(self, "tally_")
-        return self._cached("means", lambda: self._moments().mean)
+        return self._estimated_means.means
 
     @property
     def parameters_(self) -> Parameters:
@@ -460,7 +441,7 @@ class NearestClassMean(ClassifierMixin, Model):
         Probabilities of levels are labeled by level (of bins by interval); other parameters by name, such as mean,
         variance and rate. Under ``"bayes"`` these are posterior means; predictions integrate the parameters out.
         """
-        return labeled_parameters.parameters(self)
+        return self._cached("parameters", self._make_parameters)
 
     def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
         """Return the parameters of one column, ``parameters_[column]``.
@@ -474,21 +455,21 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         ParameterTable
         """
-        return labeled_parameters.table(self, column)
+        return looked_up(self.parameters_, column)
 
     @property
     def class_prior_(self) -> ParameterTable:
         """Return p(class): the fixed probabilities, or their estimate."""
-        return class_prior(self)
+        return self._estimated_means.labeled_class_prior().column(0)
 
     @property
     def class_log_prior_(self) -> np.ndarray:
         """log p(class), in the order of ``classes_``; −inf for a class with probability zero."""
-        return distance_predictions.class_log_prior(self)
+        return self._estimated_means.class_log_prior
 
     def _labeled_factors(self) -> list[LabeledFactor]:
         """Return p(class) and every factor given the class, labeled."""
-        return distance_predictions.labeled_factors(self)
+        return self._estimated_means.labeled_factors()
 
     def show_work(self, row: Rows) -> str:
         """Return a step-by-step calculation of the distances of one row to each mean, and of its class probabilities.
@@ -501,7 +482,7 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         str
         """
-        return distance_predictions.show_work(self, row)
+        return self._estimated_means.show_work(open_rows(self, row))
 
     def plot_decision_boundary(
         self,
@@ -523,7 +504,11 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         Plot
         """
-        return classifier_plots.plot_nearest(self, X, y, columns, ax)
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
+        from tallybayes.plotting.classifier.plane_models import DistancePlane
+
+        return plot_decision_boundary(DistancePlane(self), X, y, columns, ax)
 
     def plot_class_means(self, shape: tuple[int, int]) -> Plot:
         """Plot the mean of each class as an image of its columns, row by row; needs matplotlib.
@@ -537,32 +522,31 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         Plot
         """
-        return classifier_plots.plot_class_means(self, shape)
+        check_is_fitted(self, "tally_")
+        from tallybayes.plotting.classifier.class_means import plot_class_means
+
+        return plot_class_means(self, shape)
 
     @property
     def _factor_scorers(self) -> list[FactorScorer]:
         """The scorer of every factor."""
-        return distance_predictions.scored(self)
-
-    def summary(self) -> Summary:
-        """Return a summary of the columns: family, levels, fraction of missing cells and prior.
-
-        Returns
-        -------
-        Summary
-            It prints as a table.
-        """
-        return summary(self)
+        return self._estimated_means.scorers
 
     def _total_weight(self) -> float:
-        """The weight of all rows that were counted, of a model with classes."""
-        return rows_by_class(self)
+        """The weight of all rows that were counted."""
+        return float(self._class_weights.sum())
 
-    _group_word = "classes"
+    @property
+    def _class_weights(self) -> np.ndarray:
+        """The weight of the rows of every class."""
+        counts: Any = self.tally_[self._target]
+        return np.asarray(counts.table)
 
     def _summary_title(self, n_rows: float) -> str:
         metric_name = self.metric if isinstance(self.metric, str) else "given"
-        return f"{title_by_class(self, n_rows)}, metric {metric_name}"
+        levels = self._class_domain.levels
+        title = title_by_class(type(self).__name__, n_rows, "classes", levels, self._class_weights)
+        return f"{title}, metric {metric_name}"
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]
@@ -573,8 +557,7 @@ class NearestClassMean(ClassifierMixin, Model):
     @property
     def projection_(self) -> np.ndarray:
         """The matrix W of d² = ‖W(x − μ)‖²."""
-        check_is_fitted(self, "tally_")
-        projection = self._projection()
+        projection = self._estimated_means.projection
         if projection is None:
             raise EstimateError("the metric is a callable, so it has no matrix W.")
         return projection
@@ -599,7 +582,8 @@ class NearestClassMean(ClassifierMixin, Model):
         ----------
         X : array or data frame of numbers
         """
-        return distance_predictions.squared_distances(self, X)
+        check_is_fitted(self, "tally_")
+        return self._estimated_means.squared_distances(open_rows(self, X))
 
     @predict_in_batches
     def predict(self, X: Rows) -> np.ndarray:
@@ -613,7 +597,8 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         ndarray of shape (n,)
         """
-        return distance_predictions.predict(self, X)
+        check_is_fitted(self, "tally_")
+        return self.classes_[self._estimated_means.scores(open_rows(self, X)).argmax(axis=1)]
 
     @predict_in_batches
     def predict_proba(self, X: Rows) -> np.ndarray:
@@ -627,7 +612,7 @@ class NearestClassMean(ClassifierMixin, Model):
         class_prior : as for the constructor, optional
             The class prior of the rows to predict, if it differs from that of the training rows.
         """
-        return distance_predictions.predict_proba(self, X)
+        return np.exp(self.predict_log_proba(X))
 
     @predict_in_batches
     def predict_log_proba(self, X: Rows) -> np.ndarray:
@@ -639,11 +624,8 @@ class NearestClassMean(ClassifierMixin, Model):
         class_prior : as for the constructor, optional
             The class prior of the rows to predict, if it differs from that of the training rows.
         """
-        return distance_predictions.predict_log_proba(self, X)
-
-    def _numbers(self, table: Table) -> np.ndarray:
-        """Return the cells of rows without missing values; raise DataError for a missing cell."""
-        return distance_predictions.numbers(self, table)
+        check_is_fitted(self, "tally_")
+        return self._estimated_means.log_proba(open_rows(self, X))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a sealed file that `tb.load` reads; a callable metric cannot be saved.
@@ -673,7 +655,7 @@ class NearestClassMean(ClassifierMixin, Model):
         return state, arrays
 
     def _from_manifest(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        d = self._moments().n_columns
+        d = self._estimated_means.moments.n_columns
         for name in ("metric/kept", "metric/learned"):
             projection = arrays.get(name)
             if projection is not None and (
@@ -686,7 +668,7 @@ class NearestClassMean(ClassifierMixin, Model):
             converged = state.pop("converged")
             message = state.pop("message")
             self._metric_fit = MetricFit(learned, history, bool(converged), str(message))
-        self._fixed_projection = arrays.pop("metric/kept", None)
+        self._with_projection(arrays.pop("metric/kept", None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -694,5 +676,5 @@ class NearestClassMean(ClassifierMixin, Model):
         return tags
 
 
-def _is(metric: Any, name: str) -> bool:
+def _is(metric: object, name: str) -> bool:
     return isinstance(metric, str) and metric == name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self, overload
 
@@ -25,8 +24,8 @@ from tallybayes.models.base import Model
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import check_same_families, columns_of
 from tallybayes.models.inputs.features import is_name
-from tallybayes.models.inspection import information_criteria, labeled_parameters
-from tallybayes.models.inspection.model_summary import summary
+from tallybayes.models.inspection.information_criteria import weighted_sum
+from tallybayes.models.inspection.labeled_parameters import posteriors_by_column
 from tallybayes.models.network import network_fit
 from tallybayes.models.network.analysis.causal_effect import causal_effect
 from tallybayes.models.network.analysis.d_separation import node_list
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
     from tallybayes.estimation.distribution_fit import DescriptionLength
     from tallybayes.models.inspection.labeled_parameters import LabeledFactor
-    from tallybayes.models.inspection.model_summary import Summary
     from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
     from tallybayes.models.network.analysis.causal_effect import CausalEffect
     from tallybayes.models.network.analysis.d_separation import ActivePath, MarkovBlanket
@@ -670,7 +668,7 @@ class BayesianNetwork(Model):
             As for `fit`; columns may be missing.
         """
         weight = network_fit.column_weights(network_fit.open_rows(self, X, names), sample_weight)
-        return information_criteria.weighted_sum(self.score_samples(X, names=names), weight)
+        return weighted_sum(self.score_samples(X, names=names), weight)
 
     @overload
     def predict_proba(  # type: ignore[overload-overlap]
@@ -821,7 +819,7 @@ class BayesianNetwork(Model):
 
         Probabilities of levels, or named parameters of continuous nodes. Under ``"bayes"`` these are posterior means.
         """
-        return labeled_parameters.parameters(self)
+        return self._cached("parameters", self._make_parameters)
 
     def cpt(self, node: Name) -> ParameterTable:
         """Return the CPT of a node, p(node | parents), or the parameters of a continuous node.
@@ -845,7 +843,8 @@ class BayesianNetwork(Model):
 
         They are `prior_` updated by the counts, for any `estimate`; after EM, by the expected counts.
         """
-        return labeled_parameters.posterior(self)
+        self._require_counts("a posterior")
+        return posteriors_by_column(type(self).__name__, self._labeled_factors())
 
     @property
     def levels_(self) -> dict[Name, tuple[Any, ...]]:
@@ -869,7 +868,7 @@ class BayesianNetwork(Model):
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters."""
-        return information_criteria.n_parameters(self)
+        return self._all_factors.n_parameters
 
     @property
     def n_parameters_joint_(self) -> int:
@@ -879,7 +878,8 @@ class BayesianNetwork(Model):
     @property
     def prior_(self) -> dict[Any, Any]:
         """The resolved prior of every node; ``prior=`` accepts it."""
-        return information_criteria.resolved_priors(self)
+        self._require_counts("a prior")
+        return self._resolved_priors()
 
     def log_evidence(self) -> float:
         """Compute the log marginal likelihood (log evidence) of the rows, in nats, under `prior_`.
@@ -891,7 +891,7 @@ class BayesianNetwork(Model):
         -------
         float
         """
-        return information_criteria.log_evidence(self)
+        return self._likelihood_measures("evidence").evidence().log_evidence
 
     def description_length(self) -> DescriptionLength:
         """Compute code lengths of the rows, in bits: given the MAP parameters, of their density, and by the evidence.
@@ -900,26 +900,17 @@ class BayesianNetwork(Model):
         -------
         DescriptionLength
         """
-        return information_criteria.description_length(self)
+        return self._likelihood_measures("code length").description_length()
 
     @property
     def bic_(self) -> float:
         """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
-        return information_criteria.bic(self)
+        return self._likelihood_measures("BIC").bic
 
     @property
     def aic_(self) -> float:
         """Akaike's information criterion, −2 log p(rows) + 2 · parameters: lower is better."""
-        return information_criteria.aic(self)
-
-    def summary(self) -> Summary:
-        """Return a table of all nodes, with parents, families, priors and missing cells.
-
-        Returns
-        -------
-        Summary
-        """
-        return summary(self)
+        return self._likelihood_measures("AIC").aic
 
     # ---- Conversion and files ---------------------------------------------------------------------------------------
 
@@ -1156,7 +1147,8 @@ class BayesianNetwork(Model):
         -------
         Plot
         """
-        return plot_convergence(self, ax)
+        check_is_fitted(self, "tally_")
+        return plot_convergence(self._em_result, type(self).__name__, ax)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "tally_"):
@@ -1208,10 +1200,10 @@ class BayesianNetwork(Model):
         return self._estimated_network.fitted
 
     def _labeled_factors(self) -> list[LabeledFactor]:
-        return self._estimated_network.labeled_factors(partial(labeled_parameters.within_of, self))
+        return self._estimated_network.labeled_factors(self._column_names)
 
     def _resolved_priors(self) -> dict[Any, Any]:
-        return information_criteria.priors_by_column(self._estimated_network.fitted)
+        return self._estimated_network.fitted.priors_by_column
 
     def _total_weight(self) -> float:
         """Return the weight of the rows of the node with the most rows."""

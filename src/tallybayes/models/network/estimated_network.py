@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.prior_rules import PriorRule
 from tallybayes.families.protocols.degenerate_estimates import constant_columns
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
+from tallybayes.models.inspection.column_names import ColumnNames
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.network.bde_prior import BDe
 from tallybayes.models.network.continuous_components import ContinuousComponent, components_of, joint_gaussian_of
@@ -270,19 +271,19 @@ class EstimatedNetwork:
                 unseen[name] = [configurations[k] for k in groups]
         return unseen
 
-    def labeled_factors(self, column_names: Callable[[FactorScorer, int], Sequence[Any]]) -> list[LabeledFactor]:
-        """Return p(node | parents) of every node with its names; `column_names` returns those of a block."""
+    def labeled_factors(self, column_names: ColumnNames) -> list[LabeledFactor]:
+        """Return p(node | parents) of every node with its names."""
         factors = []
         for k, (name, node) in enumerate(self.nodes.items()):
             scorer = self.fitted.scorers_or_mle[k]
-            is_single = node.is_discrete or node.inputs
+            width = 1 if node.is_discrete or node.inputs else int(node.statistics.n_columns)
             factors.append(
                 LabeledFactor(
                     scorer,
                     node.factor.given,
                     tuple(self.levels[parent] for parent in node.factor.given),
                     [self.levels[name]] if node.is_discrete else (),
-                    within=() if is_single else column_names(scorer, int(node.statistics.n_columns)),
+                    within=column_names.of_block(node.factor.columns, width),
                     posterior=None if self.fixed_parameters is not None else partial(self.fitted.posterior, k),
                     inputs=node.inputs,
                 )

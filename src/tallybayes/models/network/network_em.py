@@ -81,8 +81,9 @@ def fit_by_em(
     if initial is None:
         initializations: list[Callable[[], Any]] = em.initializations(model.n_init)
     else:
-        check_same_vocabulary(initial, expanded.domains)
-        initializations = [partial(em.from_network, network_of(initial))]
+        estimated = network_of(initial)
+        check_same_vocabulary(estimated.tally, expanded.domains)
+        initializations = [partial(em.from_network, estimated)]
     result, summary = em.objective.run_restarts(em, initializations)
     warn_unless_converged(summary)
     return Tally(all_words.factors, result.expected, all_words.domains, all_words.schema, soft=True), summary

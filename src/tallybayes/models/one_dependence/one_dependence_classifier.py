@@ -22,34 +22,25 @@ from tallybayes.errors import (
     StatisticsError,
     TallybayesError,
 )
-from tallybayes.estimation.factor_sampling import MissingCellPrediction
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
-from tallybayes.models.classification.class_parameters import labeled_class_prior
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
-from tallybayes.models.classification.methods.explanation import ExplanationPart, PriorPart
 from tallybayes.models.inputs.columns import describe_columns
 from tallybayes.models.inputs.discretization import DiscretizedColumns, read_levels
 from tallybayes.models.inputs.features import continuous_target
 from tallybayes.models.inputs.input_format import InputFormat
-from tallybayes.models.inputs.invalid_cells import ColumnSpec
-from tallybayes.models.inspection.labeled_parameters import LabeledFactor, make_parameters
-from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable
+from tallybayes.models.one_dependence.estimated_one_dependence import EstimatedOneDependence
 from tallybayes.models.one_dependence.estimated_pairs import EstimatedPairs
 from tallybayes.models.one_dependence.pair_counts import (
-    PairCounts,
     check_memory,
     check_pair_tally,
     columns_in_order,
     discretize,
     pair_factors,
 )
-from tallybayes.models.one_dependence.pair_explanation import HeldOutColumnParts
-from tallybayes.models.one_dependence.pair_sampling import columns_of_codes, predict_missing
-from tallybayes.models.one_dependence.pair_scorer import PairScorer
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.tally.text_selection import Selected
 from tallybayes.typing import ClassPrior, Columns, Name, Priors
 
 _NO_EVIDENCE = (
@@ -143,14 +134,6 @@ class OneDependenceClassifier(Classifier):
         return dict(self._columns.dropped_columns)
 
     @property
-    def parameters_(self) -> Parameters:
-        """The tables of the columns given the class and, in a tree, the parent, as posterior means.
-
-        ``parameters_[column, parent]`` is p(column | class, parent) for any two columns.
-        """
-        return self._cached("parameters", self._make_parameters)
-
-    @property
     def n_parameters_(self) -> int:
         """The number of free parameters of the tables that score rows, and of the class probabilities."""
         n_classes = len(self.classes_)
@@ -191,29 +174,20 @@ class OneDependenceClassifier(Classifier):
 
     # ---- Estimation -------------------------------------------------------------------------------------------------
 
+    def _estimates_of(self, tally: Tally, words: Selected) -> EstimatedOneDependence:
+        """Return the estimates from a tally under the parameters of this model."""
+        settings = self._estimation_settings(tally, words)
+        strength = float(self.strength)
+        return EstimatedOneDependence(
+            **settings, columns=self._columns, strength=strength, pairs_type=self._pairs_type, formula=self._formula
+        )
+
     @property
     def _pairs(self) -> EstimatedPairs:
         """The estimated tables of pairs."""
-        return self._cached("pairs", self._make_pairs)
-
-    def _make_pairs(self) -> EstimatedPairs:
-        domains = self.tally_.domains
-        n_classes = len(self._class_domain.levels)
-        families = self._columns.families
-        check_memory(type(self).__name__, n_classes, [len(domains[str(name)].levels) for name in families])
-        counts = PairCounts.of_tally(self.tally_, list(families), self._estimated, n_classes)
-        strength = float(self.strength)
-        return self._pairs_type(counts, self._columns, strength, self.unseen, self._target, self.classes_.tolist())
-
-    def _make_row_scorer(self, log_prior: np.ndarray) -> Any:
-        """Return the scorer of rows under a class prior."""
-        return self._pairs.row_scorer(log_prior)
-
-    @property
-    def _pair_scorer(self) -> PairScorer:
-        """The scorer of rows under the class prior of the model."""
-        scorer: Any = self._row_scorer  # made by `_make_row_scorer`
-        return scorer
+        estimates = self._estimated_classifier
+        assert isinstance(estimates, EstimatedOneDependence)
+        return estimates.pairs
 
     def _check_settings(self) -> None:
         """Raise DataError if the prior strength is not a positive number."""
@@ -263,12 +237,6 @@ class OneDependenceClassifier(Classifier):
         self._columns = other._columns
         return super()._copy_input_format(other)
 
-    def _column_specs(self) -> list[ColumnSpec]:
-        """Return the columns before discretization, with their families and levels."""
-        domains = self.tally_.domains
-        families = ((name, family.present_family or family) for name, family in self._columns.families.items())
-        return [([name], family, [] if family.bins else [domains[str(name)]]) for name, family in families]
-
     def _display_family(self, factor: Factor, name: Name) -> Family:
         """Return the family of a column before discretization."""
         return self._columns.families.get(name, factor.family)
@@ -300,42 +268,6 @@ class OneDependenceClassifier(Classifier):
         return tags
 
     # ---- Inspection -------------------------------------------------------------------------------------------------
-
-    def _labeled_factors(self) -> list[LabeledFactor]:
-        """Return p(class), and the tables of the columns."""
-        return [labeled_class_prior(self), *self._pairs.labeled_factors()]
-
-    def _make_parameters(self) -> Parameters:
-        by_column = make_parameters(self)
-        pairs = self._pairs
-        names: tuple[Any, ...] = pairs.counts.names
-
-        def find(column: Any) -> ParameterTable:
-            if isinstance(column, tuple) and len(column) == 2 and set(column) <= set(names) and column not in names:
-                return pairs.labeled_factor(*column).column(0)
-            return by_column[column]
-
-        return Parameters(by_column.title, list(by_column), list(by_column), find)
-
-    def _explanation_parts(self, table: Table, prior: PriorPart, log_odds: np.ndarray) -> list[ExplanationPart]:
-        """Return the contributions of the columns, each removed in turn, and of their interactions."""
-        return [HeldOutColumnParts(self._pairs, self._pair_scorer, table, prior, log_odds)]
-
-    def _sample_columns(self, group: np.ndarray, rng: np.random.Generator) -> dict[Name, Any]:
-        """Draw the columns of rows of these classes."""
-        return columns_of_codes(self._pairs, self._pairs.sample_codes(group, rng), rng)
-
-    def _predict_missing(self, table: Table, proba: np.ndarray, how: str) -> dict[Any, MissingCellPrediction]:
-        """Return the predictive distributions of the missing cells of each column."""
-        return predict_missing(self._pairs, self._pair_scorer, table, proba, how)
-
-    def _calculation(self, table: Table, joint: np.ndarray) -> CalculationSheet:
-        """Return the calculation of log p(class, row) of one row."""
-        sheet = CalculationSheet(f"p(class | x) ∝ {self._formula}", list(self.classes_))
-        sheet.add("log p(class)", self.class_log_prior_)
-        codes = [int(column[0]) for column in self._pairs.codes(table)]
-        self._pairs.write_work(sheet, codes, joint - self.class_log_prior_)
-        return sheet
 
     def _check_has_likelihood_measures(self, what: str) -> NoReturn:
         raise EstimateError(_NO_EVIDENCE.format(f"one-dependence classifiers have no {what}"))

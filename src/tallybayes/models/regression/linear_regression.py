@@ -20,7 +20,7 @@ from tallybayes.estimation.importance import FeatureImportance
 from tallybayes.families.estimates import ESTIMATE_WORDS, read_estimate
 from tallybayes.models.base import Model
 from tallybayes.models.inputs.batching import predict_in_batches
-from tallybayes.models.inspection import information_criteria
+from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.inspection.model_summary import ColumnSummary, Summary
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.regression.coefficients import CoefficientTable, coefficient_table
@@ -349,7 +349,7 @@ class LinearRegression(RegressorMixin, Model):
             As for `fit`.
         """
         predicted = predict_targets(self, X, y, sample_weight)
-        return information_criteria.weighted_sum(predicted.log_prob(), predicted.weight)
+        return weighted_sum(predicted.log_prob(), predicted.weight)
 
     def feature_importance(
         self,
@@ -398,7 +398,7 @@ class LinearRegression(RegressorMixin, Model):
         -------
         float
         """
-        return information_criteria.log_evidence(self)
+        return self._likelihood_measures("evidence").evidence().log_evidence
 
     def description_length(self) -> DescriptionLength:
         """Return the description lengths of the targets: given the MAP parameters, parameters, and by the evidence.
@@ -408,22 +408,22 @@ class LinearRegression(RegressorMixin, Model):
         DescriptionLength
             In bits. The density term may be negative, because a density may exceed 1.
         """
-        return information_criteria.description_length(self)
+        return self._likelihood_measures("code length").description_length()
 
     @property
     def bic_(self) -> float:
         """The Bayesian information criterion, −2 log p(targets) + parameters · log(weight): lower is better."""
-        return information_criteria.bic(self)
+        return self._likelihood_measures("BIC").bic
 
     @property
     def aic_(self) -> float:
         """Akaike's information criterion, −2 log p(targets) + 2 · parameters: lower is better."""
-        return information_criteria.aic(self)
+        return self._likelihood_measures("AIC").aic
 
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters."""
-        return information_criteria.n_parameters(self)
+        return self._all_factors.n_parameters
 
     def plot(
         self,

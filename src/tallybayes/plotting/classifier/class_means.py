@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
     from tallybayes.models.inputs.input_format import InputFormat
+    from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 
 _MAX_CLASSES = 40  # maximum number of classes
 _ACROSS = 10
 
 
 def plot_class_means(
-    model: ClassConditionalModel, shape: tuple[int, int], rows_of: AutoClassifier | None = None
+    model: ClassConditionalModel | NearestClassMean, shape: tuple[int, int], rows_of: AutoClassifier | None = None
 ) -> Plot:
     """Plot the expected value of the columns in each class as an image of the given shape, row by row.
 
@@ -70,7 +71,9 @@ def _color_limits(values: np.ndarray) -> tuple[float, float]:
     return min(low, 0.0), high
 
 
-def _expected_values(model: ClassConditionalModel, shape: InputFormat) -> tuple[list[Any], np.ndarray]:
+def _expected_values(
+    model: ClassConditionalModel | NearestClassMean, shape: InputFormat
+) -> tuple[list[Any], np.ndarray]:
     """Return the columns in the order of the data, and their expected values by class; NaN for dropped columns."""
     expected: dict[Any, np.ndarray] = {}
     for column in columns_in(model):

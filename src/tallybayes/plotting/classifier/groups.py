@@ -14,6 +14,7 @@ from tallybayes.plotting.style import GroupStyle, group_styles
 if TYPE_CHECKING:
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+    from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
     from tallybayes.typing import Labels, Name, Rows
 
 
@@ -48,7 +49,7 @@ class Groups(NamedTuple):
         return [labels == label for label in self.labels]
 
 
-def groups_of(model: ClassConditionalModel) -> Groups:
+def groups_of(model: ClassConditionalModel | NearestClassMean) -> Groups:
     """Return the groups of a model."""
     noun = "components" if isinstance(model, Mixture) else "classes"
     target = getattr(model, "target_", "component")

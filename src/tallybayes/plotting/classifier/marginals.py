@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tallybayes.data.table import Table
     from tallybayes.estimation.scoring.factor_scorer import FactorScorer
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 
 _COARSE_GRID = 60  # grid points that suffice for the mutual information
 
@@ -43,10 +44,11 @@ class Marginal(NamedTuple):
     constant: bool
 
 
-def columns_in(model: ClassConditionalModel) -> list[PlotColumn]:
+def columns_in(model: ClassConditionalModel | NearestClassMean) -> list[PlotColumn]:
     """Return the columns of a model in order. The words of a vocabulary are the levels of one column."""
     columns: list[PlotColumn] = []
     levels: tuple[Any, ...]
+    names = model._column_names
     for scored in model._factor_scorers:
         factor = scored.factor
         family = scored.family
@@ -54,7 +56,7 @@ def columns_in(model: ClassConditionalModel) -> list[PlotColumn]:
             n = n_columns(scored)
             block = len(factor.columns) == 1 and n > 1
             name = factor.columns[0] if block else "words"
-            levels = tuple(model._display_name((name, position)) for position in range(n)) if block else factor.columns
+            levels = tuple(names.display((name, position)) for position in range(n)) if block else factor.columns
             levels = tuple(level[1] if isinstance(level, tuple) else level for level in levels)
             columns.append(PlotColumn(name, name, scored, 0, levels))
             continue
@@ -62,18 +64,19 @@ def columns_in(model: ClassConditionalModel) -> list[PlotColumn]:
         for position in range(n):
             key = factor.column(position, n)
             if family.cell_type != "codes":
-                columns.append(PlotColumn(model._display_name(key), key, scored, position, ()))
+                columns.append(PlotColumn(names.display(key), key, scored, position, ()))
                 continue
             bins = model._display_family(factor, key)
             middles = sql_group_value(bins, np.arange(len(bins.bins))) if bins.bins else None
-            levels = bins.bins or model._level_domains(scored)[position].levels
+            levels = bins.bins or model._estimated_classifier.level_domains(scored)[position].levels
             columns.append(PlotColumn(key, key, scored, position, levels, middles))
     return columns
 
 
 def cells_of(model: ClassConditionalModel, table: Table, column: PlotColumn) -> np.ndarray:
     """Return the cells of a column as numbers: values, or codes of levels."""
-    return chunk_of(model._factor_cells(table, column.scored), slice(None))[:, column.position].astype(float)
+    cells = model._estimated_classifier.cells(table, column.scored)
+    return chunk_of(cells, slice(None))[:, column.position].astype(float)
 
 
 def n_columns(scored: FactorScorer) -> int:

@@ -72,9 +72,9 @@ class ClassConditionalPlane:
     def log_joint(self, plane: Plane, *known: int) -> np.ndarray:
         """Return log p(class, x) of the known columns at each grid point, shape (points, classes)."""
         model = self.model
-        model._check_estimated(self.groups.log_prior)
-        width = sum(len(scorer.factor.columns) for scorer in model._factor_scorers)
-        return plane.evaluate(lambda cells, n: model._joint(_rows(model, cells, n)), width, *known)
+        estimates = model._estimated_classifier
+        width = sum(len(scorer.factor.columns) for scorer in estimates.scorers)
+        return plane.evaluate(lambda cells, n: estimates.joint(_rows(model, cells, n)), width, *known)
 
     def scores(self, plane: Plane) -> np.ndarray:
         """Return the scores whose largest is the predicted class at each grid point, shape (points, classes)."""
@@ -104,7 +104,7 @@ class DistancePlane(ClassConditionalPlane):
 
     def points(self, X: Rows, pair: list[int]) -> np.ndarray:
         """Return the cells of two columns."""
-        return np.asarray(self.model._numbers(open_rows(self.model, X))[:, pair])
+        return np.asarray(self.model._estimated_means.cells(open_rows(self.model, X))[:, pair])
 
     def scores(self, plane: Plane) -> np.ndarray:
         """Return log p(class | x) at each grid point."""

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 import tallybayes as tb
-from tallybayes.estimation.scoring.row_scorer import RowScorer
+from tallybayes.estimation.scoring.factor_tables import FactorTables
 from tallybayes.families._shared import log_prob_forms as forms
 from tallybayes.families._shared.blocks import Codes, SparseRows
 from tallybayes.families._shared.log_prob_forms import (
@@ -144,7 +144,7 @@ def test_kernels_score_transformed_cells(name, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("scored by NumPy")
 
-    monkeypatch.setattr(RowScorer, "_add_terms", refuse)
+    monkeypatch.setattr(FactorTables, "add_terms", refuse)
     np.testing.assert_allclose(model.predict_joint_log_proba(rows), expected, rtol=1e-10)
     assert model.predict(rows).tolist() == expected.argmax(axis=1).tolist()
 

@@ -323,7 +323,7 @@ def test_a_tally_as_prior_is_what_was_seen_before() -> None:
     columns = {"x": tb.Categorical(levels=("a", "b", "c")), "n": tb.Poisson()}
     earlier = tb.NaiveBayes(columns).fit(before, "y")
     later = tb.NaiveBayes(columns).fit(now, "y")
-    rates = later._feature_factors()[1][1].pool_groups()
+    rates = later._estimated_classifier.feature_factors[1][1].pool_groups()
     poisson = tb.Gamma((rates.total + 0.5) / (rates.weight + 1), 1)  # the default, held while counts are added
     together = tb.NaiveBayes(columns, prior=[poisson, 1], class_prior={"u": 2 / 5, "v": 3 / 5, "w": 0.0})
     together.fit({name: before[name] + now[name] for name in now}, "y")

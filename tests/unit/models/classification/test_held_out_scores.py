@@ -10,7 +10,7 @@ from tallybayes.estimation.resampling.folds import rows_by_code
 from tallybayes.estimation.scoring import row_scorer
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families._shared.blocks import SparseRows
-from tallybayes.models.classification import held_out_scores
+from tallybayes.models.classification import leave_one_out_scores
 
 
 def mixed_rows(n=120, seed=0):
@@ -43,7 +43,7 @@ def test_mixed_columns_are_left_out_by_tables(monkeypatch, unseen):
     X, y = mixed_rows()
     model = tb.NaiveBayes(COLUMNS, unseen=unseen)
     expected = counted_out(model, X, y)
-    monkeypatch.setattr(held_out_scores, "leave_one_out_log_prob", refuse)
+    monkeypatch.setattr(leave_one_out_scores, "leave_one_out_log_prob", refuse)
     found = tb.leave_one_out(model, X, y)
     np.testing.assert_allclose(found.log_proba, expected.log_proba, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.log_density, expected.log_density, rtol=1e-10)
@@ -62,7 +62,7 @@ def test_levels_are_left_out_by_tables_under_every_estimate(monkeypatch, estimat
     rows = {"u1": X, "f8": X.astype(float), "labels": np.array(["no", "yes"])[X], "sparse": sp.csr_array(X)}[form]
     model = tb.NaiveBayes(family, estimate=estimate)
     expected = counted_out(model, rows, y)
-    monkeypatch.setattr(held_out_scores, "leave_one_out_log_prob", refuse)
+    monkeypatch.setattr(leave_one_out_scores, "leave_one_out_log_prob", refuse)
     found = tb.leave_one_out(model, rows, y)
     np.testing.assert_allclose(found.log_proba, expected.log_proba, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found.log_density, expected.log_density, rtol=1e-11)
@@ -136,7 +136,7 @@ def test_a_mode_on_the_edge_is_counted_out():
 def test_many_classes_take_the_plain_way_with_the_same_result(monkeypatch):
     X, y = mixed_rows(60)
     quick = tb.leave_one_out(tb.NaiveBayes(COLUMNS), X, y)
-    monkeypatch.setattr(held_out_scores, "_score_by_class", lambda rows, model, out: np.ones(len(y), dtype=bool))
+    monkeypatch.setattr(leave_one_out_scores, "_score_by_class", lambda rows, model, out: np.ones(len(y), dtype=bool))
     plain = tb.leave_one_out(tb.NaiveBayes(COLUMNS), X, y)
     np.testing.assert_allclose(quick.log_proba, plain.log_proba, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(quick.log_density, plain.log_density, rtol=1e-10)
@@ -169,7 +169,7 @@ def test_all_folds_at_once_or_one_by_one(monkeypatch, name, order):
     np.testing.assert_array_equal(together.log_proba, apart.log_proba)
     np.testing.assert_array_equal(together.log_density, apart.log_density)
     monkeypatch.setattr(
-        row_scorer.RowScorer, "_kernel_parts", lambda self, table, counted=False, whole=True: _by_numpy(self)
+        row_scorer.RowScorer, "_kernel_rows", lambda self, table, counted=False, whole=True: _by_numpy(self)
     )
     plain = tb.cross_validate(model, X, y, **options)
     np.testing.assert_allclose(together.log_proba, plain.log_proba, rtol=1e-10, atol=1e-12)
@@ -179,7 +179,7 @@ def test_all_folds_at_once_or_one_by_one(monkeypatch, name, order):
 def _by_numpy(self):
     from tallybayes import kernels
 
-    return [], kernels.Scorer(self.log_prior, []), []
+    return row_scorer.KernelRows([], kernels.Scorer(self.log_prior, []), [])
 
 
 def test_densities_are_those_of_the_rows():

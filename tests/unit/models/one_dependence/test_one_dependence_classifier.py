@@ -223,8 +223,8 @@ def test_a_plane_marginalizes_what_it_does_not_show():
     model = tb.AveragedOneDependence(COLUMNS).fit(frame, y)
     from tallybayes.plotting.classifier.plane_models import _rows
 
-    one = model._row_scorer.joint(_rows(model, {"z": np.array(["r"], dtype=object)}, 1))
-    absent = model._row_scorer.joint(
+    one = model._estimated_classifier.joint(_rows(model, {"z": np.array(["r"], dtype=object)}, 1))
+    absent = model._estimated_classifier.joint(
         _rows(model, {n: np.array([v], dtype=object) for n, v in {"z": "r", "word": None}.items()}, 1)
     )
     assert (one > absent).all()

@@ -361,7 +361,7 @@ def test_strength_is_so_many_rows_of_measurements(covariance, tmp_path):
     asked = [[3, 3], [8, 8]]
     told = model._all_factors.scorers[1].point
     np.testing.assert_allclose(told.mean, [MEANS[c] for c in ("blue", "green", "red")])
-    wanted = clouds(covariance)._estimated.scorers[0].parameters
+    wanted = clouds(covariance)._estimated_classifier.factors.scorers[0].parameters
     np.testing.assert_allclose(np.broadcast_to(told[1], wanted[1].shape), wanted[1], rtol=1e-9)  # expected, of no rows
     strong = clouds(covariance, strength=1e9)
     np.testing.assert_allclose(strong.predict_proba(asked), clouds(covariance).predict_proba(asked), rtol=1e-6)

@@ -168,7 +168,7 @@ def fit(
         if learns_tree:
             roles.check_no_sequence(unfitted)
             passed = passed_options(model, options)
-            fitted: Model = tb.learn_tree(source, roles.target, sample_weight=roles.weight, **passed)
+            fitted: Any = tb.learn_tree(source, roles.target, sample_weight=roles.weight, **passed)
         else:
             fitted = roles.call(unfitted, "fit" if like_model is None else "partial_fit", source)
     save(fitted, path, force=force)  # before printing: the output pipe may be closed

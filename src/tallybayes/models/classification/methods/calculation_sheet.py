@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import printable
 
@@ -24,7 +25,7 @@ class CalculationSheet:
         self.classes = [printable(label) for label in classes]
         self._lines: list[tuple[str, str, list[str] | None]] = []
 
-    def add(self, title: str, numbers: Any, value: str = "") -> None:
+    def add(self, title: str, numbers: npt.ArrayLike, value: str = "") -> None:
         """Add a row: its title, the value of the cell, and one number per class."""
         self._lines.append((title, value, [_number(number) for number in np.asarray(numbers, dtype=float)]))
 
@@ -36,7 +37,7 @@ class CalculationSheet:
         """Add a line below which the sum follows."""
         self._lines.append(("", "", []))
 
-    def to_text(self, prediction: Any) -> str:
+    def to_text(self, prediction: object) -> str:
         """Return the sheet as text, with numbers aligned below their classes."""
         counted = [line for line in self._lines if line[2]]
         wide = max((len(title) for title, _, _ in counted), default=0) + 2

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes._utils.fitted import check_is_fitted
-from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.indicator_columns import is_presence, with_absences
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
@@ -22,26 +20,24 @@ from tallybayes.estimation.factor_sampling import (
     sample_factor,
 )
 from tallybayes.families._shared.blocks import SparseRows
-from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
-from tallybayes.models.inputs.features import as_rows
-from tallybayes.models.inputs.input_format import shaped
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
 from tallybayes.typing import RandomState, Rows
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 
-def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
-    """Draw random rows from the model."""
-    check_is_fitted(model, "tally_")
+
+def sample(
+    estimates: EstimatedClassifier, n: int, given: Hashable, random_state: RandomState
+) -> tuple[dict[Name, Any], np.ndarray]:
+    """Draw random rows: their columns, and their class codes."""
     rng = np.random.default_rng(random_state)
-    group = draw_classes(model, n, given, rng)
-    columns = model._sample_columns(group, rng)
-    return shaped(model.input_format_, with_absences(columns), model._frame_library), model.classes_[group]
+    group = draw_classes(estimates, n, given, rng)
+    return with_absences(estimates.sample_columns(group, rng)), group
 
 
-def sample_columns(
-    estimates: EstimatedClassifier, group: np.ndarray, text_columns: Collection[Name], rng: np.random.Generator
-) -> dict[Name, Any]:
+def sample_columns(estimates: EstimatedClassifier, group: np.ndarray, rng: np.random.Generator) -> dict[Name, Any]:
     """Draw the columns of rows of these classes, independently for each factor."""
     columns: dict[Name, Any] = {}
     domains = estimates.tally.domains
@@ -52,7 +48,7 @@ def sample_columns(
         if factor.family.cell_type == "codes":
             for index, name in enumerate(factor.columns):
                 columns[name] = labels_at(domains[str(name)].levels, cells[:, index].astype(int))
-        elif first in text_columns:
+        elif first in estimates.words:
             columns[first] = counts_to_text(cells, domains[estimates.tally.schema.domain(first)].levels)
         elif len(factor.columns) == 1 and cells.shape[1] > 1:
             columns[first] = cells
@@ -61,28 +57,29 @@ def sample_columns(
     return columns
 
 
-def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np.ndarray:
+def draw_classes(estimates: EstimatedClassifier, n: int, given: Hashable, rng: np.random.Generator) -> np.ndarray:
     """Return the class codes of rows to draw: the given class, or draws from the class prior."""
-    levels = model._class_domain.levels
+    levels = estimates.classes.levels
     if not levels:
-        model._check_estimated(model.class_log_prior_)
+        estimates.check_defined(estimates.class_log_prior)
     if given is None:
-        codes = rng.choice(len(levels), size=n, p=np.exp(model.class_log_prior_))
+        codes = rng.choice(len(levels), size=n, p=np.exp(estimates.class_log_prior))
     else:
         codes = np.full(n, check_class(given, levels))
-    model._check_estimated(np.where(np.isin(np.arange(len(levels)), codes), 0.0, -np.inf))
+    estimates.check_defined(np.where(np.isin(np.arange(len(levels)), codes), 0.0, -np.inf))
     return codes
 
 
-def impute(model: Any, X: Rows, how: str = "mean") -> Any:
-    """Impute missing cells from the other cells of their row."""
+def check_how(how: str) -> None:
+    """Raise DataError for an unknown way to impute."""
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
-    table = model._open(X)
-    proba = np.exp(model._log_proba(table))
-    predictions = model._predict_missing(table, proba, how)
-    if how == "distribution":
-        return predictions
+
+
+def imputed_columns(
+    X: Rows, table: Table, predictions: Mapping[Any, MissingCellPrediction], how: str
+) -> dict[Any, Any]:
+    """Return the columns of rows with missing cells imputed."""
     columns: dict[Any, Any] = {
         name: _as_given(X, name) if isinstance(column, SparseRows | Texts) else np.array(column)
         for name, column in table.columns.items()
@@ -94,7 +91,7 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
         else:  # a column of a block
             block, position = name
             columns[block][:, position] = impute_column(columns[block][:, position], prediction, how)
-    return shaped(model.input_format_, columns, frame_kind(X), as_rows(X, model), predictions)
+    return columns
 
 
 def predict_missing(
@@ -113,6 +110,7 @@ def predict_missing(
     return predictions
 
 
-def _as_given(X: Any, name: Any) -> Any:
+def _as_given(X: Rows, name: Name) -> Any:
     """Return a block or a text column as passed by the user."""
-    return X[name] if isinstance(X, Mapping) or hasattr(X, "columns") else X
+    rows: Any = X
+    return rows[name] if isinstance(X, Mapping) or hasattr(X, "columns") else rows

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lstsq
+from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight
+from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
-from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.results.threshold import Threshold, find_threshold, log_odds_of, place_of
 from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
+
+_NEAREST = 1e-6  # weight of the distance to the last point in the least-squares problem of a Newton step
+
+
+class Deciding(Protocol):
+    """A model with class probabilities: a classifier, a mixture, or an ensemble of classifiers."""
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The sorted classes."""
+
+    def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
+        """Return log p(class | row), shape (n, classes)."""
+
 
 def decide(
-    model: Any,
+    model: Deciding,
     X: Rows,
     cost: Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | None = None,
     *,
@@ -43,7 +60,7 @@ def decide(
             threshold = _threshold(model, held_out, class_prior, positive, precision, recall)
         elif (precision, recall, held_out, positive) != (None,) * 4:
             raise DataError("threshold is found already; expected no precision=, recall=, held_out= or positive=.")
-        return _by_threshold(model, model.predict_log_proba(X, class_prior), threshold)
+        return _by_threshold(model.classes_, model.predict_log_proba(X, class_prior), threshold)
     labels, costs = (model.classes_, None) if cost is None else read_costs(cost, model.classes_)
     if abstain is not None:
         abstain = finite_number(abstain, "abstain")
@@ -63,7 +80,14 @@ def decide(
     return decided
 
 
-def _threshold(model: Any, held_out: Any, class_prior: Any, positive: Any, precision: Any, recall: Any) -> Threshold:
+def _threshold(
+    model: Deciding,
+    held_out: tuple[Rows, Labels] | None,
+    class_prior: ClassPrior,
+    positive: Hashable,
+    precision: float | None,
+    recall: float | None,
+) -> Threshold:
     """Return the threshold of a required precision or recall on held-out rows."""
     if not isinstance(held_out, tuple) or len(held_out) != 2:
         raise DataError(
@@ -76,34 +100,31 @@ def _threshold(model: Any, held_out: Any, class_prior: Any, positive: Any, preci
     return find_threshold(log_proba, codes, weight, classes, positive, precision, recall)
 
 
-def _by_threshold(model: Any, log_proba: np.ndarray, threshold: Threshold) -> np.ndarray:
+def _by_threshold(classes: np.ndarray, log_proba: np.ndarray, threshold: Threshold) -> np.ndarray:
     """Return the positive class if its probability is at or above the threshold, else the most probable other class."""
     if not isinstance(threshold, Threshold):
         raise DataError.wrong_type("threshold", repr(threshold), "a Threshold, which evaluate(...).threshold() returns")
-    k = place_of(threshold.positive, model.classes_.tolist())
+    k = place_of(threshold.positive, classes.tolist())
     others = log_proba.copy()
     others[:, k] = -np.inf
     accepted = log_odds_of(log_proba, k) >= threshold.log_odds
-    return model.classes_[np.where(accepted, k, others.argmax(axis=1))]
+    return classes[np.where(accepted, k, others.argmax(axis=1))]
 
 
 def estimate_class_prior(
-    model: Any, X: Rows, *, sample_weight: SampleWeights = None, max_iter: int = 100, tol: float = 1e-9
+    estimates: EstimatedClassifier, table: Table, sample_weight: SampleWeights, max_iter: int, tol: float
 ) -> dict[Any, float]:
     """Estimate the class frequencies of unlabeled rows by maximum likelihood."""
-    check_is_fitted(model)
     if not max_iter >= 1 or not tol > 0:
         raise EstimateError(
             f"max_iter is {max_iter!r} and tol {tol!r}; expected at least one iteration, and a tol above 0."
         )
-    counts: Any = model.tally_[model._target] if model._fixed_parameters is None else model._fixed_parameters[0]
-    seen = counts.table > 0  # a class without rows has no estimates
+    class_weights = estimates.class_weights
+    seen = class_weights > 0  # a class without rows has no estimates
     if not seen.any():
         raise DataError("no class has any rows, so unlabeled rows cannot be classified; expected at least one.")
-    if isinstance(sample_weight, str):
-        sample_weight = np.asarray(open_features(X).column(sample_weight))
     with np.errstate(divide="ignore"):
-        joint = model._joint(model._open(X), np.log(seen.astype(float)), whole=False)[:, seen]
+        joint = estimates.joint(table, np.log(seen.astype(float)), whole=False)[:, seen]
     given = check_weight(sample_weight, len(joint))
     weight = np.ones(len(joint)) if given is None else given
     best = joint.max(axis=1)
@@ -119,7 +140,7 @@ def estimate_class_prior(
         raise DataError("there are 0 rows to estimate the class prior from; expected at least 1 of positive weight.")
     likelihood = np.exp(joint[used] - best[used, None])
     row_weights = weight[used] / weight[used].sum()
-    start = counts.table[seen] / counts.table[seen].sum()
+    start = class_weights[seen] / class_weights[seen].sum()
     prior, bound = _maximize_mixing_weights(likelihood, row_weights, start, max_iter, tol)
     if bound > tol:
         warn(
@@ -129,7 +150,7 @@ def estimate_class_prior(
         )
     out = np.zeros(len(seen))
     out[seen] = prior
-    return dict(zip(model._class_domain.levels, out.tolist(), strict=True))
+    return dict(zip(estimates.classes.levels, out.tolist(), strict=True))
 
 
 def _maximize_mixing_weights(
@@ -173,11 +194,11 @@ def _maximize_mixing_weights(
 def _newton(
     ratio: np.ndarray, weight: np.ndarray, gradient: np.ndarray, mixing: np.ndarray, initial: np.ndarray
 ) -> np.ndarray:
-    """Return the minimizer of the quadratic approximation at `shares`, or a better point on the way to it.
+    """Return the minimizer of the quadratic approximation at `mixing`.
 
-    With z = π/√shares it is a least-squares problem, ‖A(z − z₀) − b‖², reduced to one row per class by a QR
-    factorization. Of all minimizers the nearest is used: the proportions of indistinguishable classes then change as in
-    EM, and a class that returns from 0 gets its initial proportion.
+    With z = π/√mixing it is a non-negative least-squares problem, ‖A(z − √mixing) − b‖², reduced to one row per class
+    by a QR factorization. Of all minimizers the nearest is used, by a small penalty of ‖z − √mixing‖²: the proportions
+    of indistinguishable classes then change as in EM, and a class that returns from 0 gets its initial proportion.
     """
     scale = np.sqrt(np.maximum(mixing, 1e-6 * initial))
     root = np.sqrt(weight)
@@ -186,28 +207,12 @@ def _newton(
     terms[-1, :-1], terms[-1, -1] = scale, -1.0
     reduced: Any = np.linalg.qr(terms, mode="r")
     system = reduced[:, :-1]
-    target = reduced[:, -1]
     start = mixing / scale
-    current = start
-    residual = target
-    free = (mixing > 0) | (gradient > 1)
-    while True:
-        step = np.zeros(len(mixing))
-        step[free] = lstsq(system[:, free], residual, cond=1e-12, lapack_driver="gelsy")[0]
-        candidate = current + step
-        negative = free & (candidate < 0)
-        if not negative.any():
-            return candidate * scale
-        candidate = np.maximum(candidate, 0.0)
-        candidate_residual = target - system @ (candidate - start)
-        if (
-            candidate_residual @ candidate_residual >= residual @ residual
-        ):  # too long a step: stop where the first weight reaches 0
-            lengths = np.where(negative, current / np.where(negative, -step, 1.0), np.inf)
-            negative = lengths == lengths.min()
-            candidate = np.maximum(current + lengths.min() * step, 0.0)
-            candidate[negative] = 0.0
-            candidate_residual = target - system @ (candidate - start)
-        current = candidate
-        residual = candidate_residual
-        free &= ~negative
+    # The penalty finds the positive weights; without it, the nearest minimizer over these is exact.
+    penalized = np.concatenate([system, _NEAREST * np.eye(len(mixing))])
+    target = np.concatenate([reduced[:, -1], np.zeros(len(mixing))])
+    free = nnls(penalized, target + penalized @ start)[0] > 0
+    found = np.zeros(len(mixing))
+    residual = reduced[:, -1] + system[:, ~free] @ start[~free]
+    found[free] = start[free] + lstsq(system[:, free], residual, cond=1e-12, lapack_driver="gelsy")[0]
+    return np.maximum(found, 0.0) * scale

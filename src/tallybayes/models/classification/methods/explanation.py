@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes._utils.html import html_parts
 from tallybayes._utils.memory import require_memory
@@ -16,16 +17,15 @@ from tallybayes.data.encoding import is_missing
 from tallybayes.data.table import Table
 from tallybayes.errors import printable
 from tallybayes.estimation.factor_sampling import check_class
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows
+from tallybayes.estimation.scoring.factor_scorer import Cells, FactorScorer, chunk_of, chunk_rows
 from tallybayes.families._shared.blocks import SparseRows, n_columns
-from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.tally.domain import Domain
-from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
     from tallybayes.plotting.plot import Plot
 
 PRIOR = "(class prior)"
@@ -199,7 +199,7 @@ class Explanation:
         return plot_explanation(self, row, ax)
 
 
-def _largest(weights: Any) -> float:
+def _largest(weights: npt.ArrayLike) -> float:
     """Return the largest finite magnitude, or 1; it has the longest bar."""
     magnitudes = np.abs(np.asarray(weights, dtype=float))
     return float(magnitudes[np.isfinite(magnitudes)].max(initial=0.0)) or 1.0
@@ -279,7 +279,7 @@ class _FactorPart(ExplanationPart):
     """The contributions of the columns of a factor."""
 
     def __init__(
-        self, names: list[Any], scorer: FactorScorer, domains: list[Domain], cells: Any, prior: PriorPart
+        self, names: list[Any], scorer: FactorScorer, domains: list[Domain], cells: Cells, prior: PriorPart
     ) -> None:
         super().__init__(names, prior.top, prior.other)
         self.scorer = scorer
@@ -345,51 +345,38 @@ class _Values(Sequence[list[Any]]):
     def __len__(self) -> int:
         return self._n_rows
 
-    def __getitem__(self, row: Any) -> Any:
+    def __getitem__(self, row: int | slice) -> Any:
         if isinstance(row, slice):
             return [self[index] for index in range(len(self))[row]]
         index = range(len(self))[row]
         return [value for part in self._parts for value in part.cells(index)]
 
 
-def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
-    """Return the contribution of each column to the log-odds of each row, as weights of evidence."""
-    table = model._open(X)
-    joint = model._joint(table, whole=False)
-    top, other = compared(joint, model._class_domain.levels, against)
-    prior = PriorPart(model.class_log_prior_, top, other)
-    log_odds, impossible = log_odds_of(joint, prior)
-    parts = [prior, *model._explanation_parts(table, prior, log_odds)]
-    names = [name for part in parts for name in part.names]
-    classes = model.classes_
-    return Explanation(names, parts, log_odds, classes[top], classes[other], impossible, model._frame_library)
+def explain(estimates: EstimatedClassifier, table: Table, against: Hashable, frame: str | None) -> Explanation:
+    """Return the contribution of each column to the log-odds of each row, as weights of evidence.
 
-
-def factor_parts(
-    estimates: EstimatedClassifier,
-    table: Table,
-    prior: PriorPart,
-    display_name: Callable[[Any], Any],
-    text_columns: Collection[Any],
-) -> list[ExplanationPart]:
-    """Return the contributions of the columns of all factors.
-
-    Parameters
-    ----------
-    estimates : EstimatedClassifier
-    table : Table
-    prior : PriorPart
-    display_name : callable
-        From the name of a column, or (block, position), to its name in the explanation.
-    text_columns : collection of names
+    ``frame`` is the library of the data frames of the result.
     """
+    joint = estimates.joint(table, whole=False)
+    top, other = compared(joint, estimates.classes.levels, against)
+    prior = PriorPart(estimates.class_log_prior, top, other)
+    log_odds, impossible = log_odds_of(joint, prior)
+    parts = [prior, *estimates.explanation_parts(table, prior, log_odds)]
+    labels = estimates.labels
+    columns = [name for part in parts for name in part.names]
+    return Explanation(columns, parts, log_odds, labels[top], labels[other], impossible, frame)
+
+
+def factor_parts(estimates: EstimatedClassifier, table: Table, prior: PriorPart) -> list[ExplanationPart]:
+    """Return the contributions of the columns of all factors."""
+    column_names = estimates.names
     parts: list[ExplanationPart] = []
     for scorer in estimates.scorers:
         cells = estimates.cells(table, scorer)
         width = n_columns(cells)
-        is_text = scorer.factor.columns[0] in text_columns and scorer.cells is not None
+        is_text = scorer.factor.columns[0] in estimates.words and scorer.cells is not None
         positions = np.unique(cells.indices) if is_text else np.arange(width)
-        names = [display_name(scorer.factor.column(index, width)) for index in positions.tolist()]
+        names = [column_names.display(scorer.factor.column(index, width)) for index in positions.tolist()]
         if is_text:
             parts.append(_WordPart(names, positions, scorer, cells, prior))
         else:
@@ -410,7 +397,7 @@ def log_odds_of(joint: np.ndarray, prior: PriorPart) -> tuple[np.ndarray, np.nda
         return np.where(impossible, np.nan_to_num(prior.log_odds), first - second), impossible
 
 
-def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:
+def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Hashable) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes of the most probable class of each row and of the class to compare it with."""
     order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes come last
     top = order[:, 0]
@@ -421,11 +408,6 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
     return np.where(top == other, second, top), other
 
 
-def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
-    """Plot the contributions of the columns to one row."""
-    return model.explain(row, against).plot(0, ax)
-
-
 def shown_cells(levels: Sequence[tuple[Any, ...]], cells: np.ndarray) -> list[Any]:
     """Return the cells of a row as numbers or levels."""
     if not levels:
@@ -434,7 +416,7 @@ def shown_cells(levels: Sequence[tuple[Any, ...]], cells: np.ndarray) -> list[An
     return [None if code < 0 else known[code] if code < len(known) else "(unseen)" for known, code in pairs]
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A cell in few characters."""
     if value is None:
         return "—"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.html import html_table
 from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, LabelError, NotLinearError, printable, short_repr
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, MultivariateNormalForm, NormalForm
+from tallybayes.tally.factor import Name
 from tallybayes.typing import Rows
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 
 _MOST_LINES = 40  # of a printed table
 
@@ -39,7 +43,7 @@ class LinearForm(NamedTuple):
         scores = scores - scores.max(axis=1, keepdims=True)
         return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
-    def log_odds_coefficients(self, label: Any, against: Any = None) -> LinearForm:
+    def log_odds_coefficients(self, label: Hashable, against: Hashable = None) -> LinearForm:
         """Return the linear form of the log-odds of one class against another, with one row of coefficients.
 
         Parameters
@@ -63,7 +67,7 @@ class LinearForm(NamedTuple):
         difference = coef[first] - coef[second], intercept[first] - intercept[second]
         return LinearForm(difference[0][None], difference[1][None], self.classes[[second, first]], self.columns)
 
-    def compare(self, other: Any, name: str = "logistic regression") -> CoefficientComparison:
+    def compare(self, other: object, name: str = "logistic regression") -> CoefficientComparison:
         """Return these coefficients beside those of another linear classifier, such as a fitted LogisticRegression.
 
         Classes and columns are matched by name. For more than two classes, the mean over the classes is subtracted from
@@ -215,16 +219,19 @@ def _form_of_peer(other: Any, reference: LinearForm) -> LinearForm:
     return LinearForm(coef, intercept, np.asarray(other.classes_), columns)
 
 
-def to_linear(model: Any) -> LinearForm:
-    """Return the linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the coefficients of all classes."""
-    check_is_fitted(model, "tally_")
-    scored = model._factor_scorers
-    classes = model.classes_
+def to_linear(estimates: EstimatedClassifier, feature_names: Sequence[Name]) -> LinearForm:
+    """Return the linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the coefficients of all classes.
+
+    ``feature_names`` are the names of the columns of X, if they have names.
+    """
+    scored = estimates.scorers
+    classes = estimates.labels
     parts = [linear_terms(part) for part in scored]
     coef = np.concatenate([weights for weights, _ in parts], axis=-1)
-    intercept = model.class_log_prior_ + sum(bias for _, bias in parts)
+    intercept = estimates.class_log_prior + sum(bias for _, bias in parts)
+    names = estimates.names
     columns = [
-        model._display_name(part.factor.column(index, weights.shape[-1]))
+        names.display(part.factor.column(index, weights.shape[-1]))
         for part, (weights, _) in zip(scored, parts, strict=True)
         for index in range(weights.shape[-1])
     ]
@@ -235,7 +242,7 @@ def to_linear(model: Any) -> LinearForm:
     if len(classes) == 2:
         coef = coef[1:] - coef[:1]
         intercept = intercept[1:] - intercept[:1]
-    fitted = list(getattr(model, "feature_names_in_", ())) or sorted(c for c in columns if isinstance(c, int))
+    fitted = list(feature_names) or sorted(c for c in columns if isinstance(c, int))
     if set(columns) <= set(fitted):
         position = {name: index for index, name in enumerate(fitted)}
         order = sorted(range(len(columns)), key=lambda index: position[columns[index]])  # the order of the columns of X

@@ -2,92 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, printable
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.families._shared.density_terms import density_terms, is_joint, word_terms
 from tallybayes.families.protocols.display import named_parameters
 from tallybayes.families.protocols.scoring_forms import form_of
-from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown, shown_cells
-from tallybayes.models.inputs.input_format import open_rows
-from tallybayes.typing import Rows
+from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    from tallybayes.estimation.calibration.calibration import Calibration
+    from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
+    from tallybayes.models.inspection.column_names import ColumnNames
 
 MOST_COLUMNS = 12  # printed columns of a block
 
 
-def one_row(model: Any, row: Any) -> Table:
-    """Return the features of one row as a table; raise DataError for several rows."""
-    check_is_fitted(model, "tally_")
-    table = open_rows(model, row)
+def one_row(table: Table) -> Table:
+    """Return the features of one row; raise DataError for several rows."""
     if table.n_rows != 1:
         raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
     return table
 
 
-def show_work(model: Any, row: Rows) -> str:
+def show_work(estimates: EstimatedClassifier, table: Table, calibration: Calibration | None) -> str:
     """Return a step-by-step calculation of Bayes' rule for one row, as text."""
-    table = one_row(model, row)
-    word = "component" if model._group_word == "components" else "class"
-    joint = model._joint(table)[0]  # raises if parameters are undefined
-    return finished(model._calculation(table, joint), model, table, joint, word)
-
-
-def calculation(
-    estimates: EstimatedClassifier,
-    table: Table,
-    classes: np.ndarray,
-    word: str,
-    display_name: Callable[[Any], Any],
-) -> CalculationSheet:
-    """Return the calculation of log p(class, x) of one row, factor by factor.
-
-    Parameters
-    ----------
-    estimates : EstimatedClassifier
-    table : Table
-        One row.
-    classes : ndarray of labels
-    word : {"class", "component"}
-    display_name : callable
-        From the name of a column, or (block, position), to its name on the sheet.
-    """
-    together = any(is_joint(_form(scorer)) for scorer in estimates.scorers)
-    product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
-    if together and len(estimates.scorers) == 1:
-        product = f"p(x | {word}), all columns together"
-    sheet = CalculationSheet(f"p({word} | x) ∝ p({word}) · {product}", list(classes))
-    sheet.add(f"log p({word})", estimates.class_log_prior)
-    for scorer in estimates.scorers:
-        cells = chunk_of(estimates.cells(table, scorer), slice(None))
-        if is_joint(_form(scorer)):
-            _write_joint(sheet, scorer, cells, word, display_name)
-        else:
-            levels = [domain.levels for domain in estimates.level_domains(scorer)]
-            _write_columns(sheet, scorer, cells, levels, word, display_name)
-    return sheet
-
-
-def finished(sheet: CalculationSheet, model: Any, table: Table, joint: np.ndarray, word: str = "class") -> str:
-    """Add the sum, Bayes' rule and the prediction to the sheet, and return its text."""
+    joint = estimates.joint(one_row(table))[0]  # raises if parameters are undefined
+    sheet = estimates.calculation(table, joint)
+    word = estimates.group_word
     sheet.rule()
     sheet.add(f"log p({word}, x)", joint)
-    posterior = model._posterior(table)
+    posterior = estimates.posterior(table)
     log_proba = posterior.log_proba
     sheet.add(f"p({word} | x)", np.exp(log_proba[0]))
     if posterior.impossible.any():
         sheet.note(f"x is impossible in every {word}: it has p({word})")
-    if model._calibration is not None:
-        log_proba = model._calibration.apply(log_proba)
+    if calibration is not None:
+        log_proba = calibration.apply(log_proba)
         sheet.add(f"p({word} | x), calibrated", np.exp(log_proba[0]))
-    return sheet.to_text(model.classes_[log_proba[0].argmax()])
+    return sheet.to_text(estimates.labels[log_proba[0].argmax()])
+
+
+def calculation(estimates: EstimatedClassifier, table: Table) -> CalculationSheet:
+    """Return the calculation of log p(class, x) of one row, factor by factor."""
+    word = estimates.group_word
+    names = estimates.names
+    together = any(is_joint(_form(scorer)) for scorer in estimates.scorers)
+    product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
+    if together and len(estimates.scorers) == 1:
+        product = f"p(x | {word}), all columns together"
+    sheet = CalculationSheet(f"p({word} | x) ∝ p({word}) · {product}", list(estimates.labels))
+    sheet.add(f"log p({word})", estimates.class_log_prior)
+    for scorer in estimates.scorers:
+        cells = chunk_of(estimates.cells(table, scorer), slice(None))
+        if is_joint(_form(scorer)):
+            _write_joint(sheet, scorer, cells, word, names)
+        else:
+            levels = [domain.levels for domain in estimates.level_domains(scorer)]
+            _write_columns(sheet, scorer, cells, levels, word, names)
+    return sheet
 
 
 def _form(scored: FactorScorer) -> Any:
@@ -95,7 +74,7 @@ def _form(scored: FactorScorer) -> Any:
     return form_of(scored.family, scored.parameters, scored.predictive)
 
 
-def _title(name: Any, word: str) -> str:
+def _title(name: Name, word: str) -> str:
     """Return the title of a term."""
     return f"log p({printable(name)} | {word})"
 
@@ -106,7 +85,7 @@ def _write_columns(
     cells: np.ndarray,
     levels: list[Any],
     word: str,
-    display_name: Callable[[Any], Any],
+    names: ColumnNames,
 ) -> None:
     """Add the terms of conditionally independent columns, or of the words of one vocabulary."""
     urn = word_terms(_form(scored), cells[0])
@@ -127,7 +106,7 @@ def _write_columns(
         positions = np.flatnonzero(cells[0])[:MOST_COLUMNS]
     values = shown_cells([levels[position] for position in positions] if levels else [], cells[0, positions])
     for position, value in zip(positions.tolist(), values, strict=True):
-        name = display_name(scored.factor.column(position, width))
+        name = names.display(scored.factor.column(position, width))
         title = f"log urn term of {printable(name)}" if urn is not None else _title(name, word)
         sheet.add(title, terms[:, position], shown(value))
         if value is None:
@@ -143,13 +122,13 @@ def _write_columns(
 
 
 def _write_joint(
-    sheet: CalculationSheet, scored: FactorScorer, cells: np.ndarray, word: str, display_name: Callable[[Any], Any]
+    sheet: CalculationSheet, scored: FactorScorer, cells: np.ndarray, word: str, column_names: ColumnNames
 ) -> None:
     """Add the term of columns with a joint distribution."""
-    row = scored._varied(cells)[0]
+    row = scored.varying(cells)[0]
     density = density_terms(_form(scored), row)
     observed = np.flatnonzero(~np.isnan(row))
-    names = [printable(display_name(scored.factor.column(position, len(row)))) for position in range(len(row))]
+    names = [printable(column_names.display(scored.factor.column(position, len(row)))) for position in range(len(row))]
     listed = ", ".join(names[position] for position in observed[:3]) + (", …" if len(observed) > 3 else "")
     sheet.add(_title(listed or "nothing", word), scored.log_prob(cells)[0])
     sheet.note(f"  {density.note}")

@@ -33,7 +33,7 @@ _SAMPLE = 10_000  # time steps from which centers are chosen
 
 def initial_parameters(em: BaumWelch, initial: HiddenMarkovModel) -> HMMParameters:
     """Return the parameters of an initial model over the levels of the training data; resolve the priors."""
-    check_same_vocabulary(initial, em.words)
+    check_same_vocabulary(initial._selected_tally, em.words)
     estimated = initial._estimated_hmm
     given = estimated.checked_parameters
     if em.topology.ends and given.end is None:

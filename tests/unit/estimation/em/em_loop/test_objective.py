@@ -131,7 +131,8 @@ def expectation_of(model, rows, labels, weight=None):
     model.input_format_ = InputFormat("class", by_name=False)
     factors = [Factor("class", (), tb.Categorical()), *model._make_factors(table, "class", None)]
     classes = Domain(range(int(labels.max()) + 1), "class", is_sorted=True)
-    return ClassEM(model, table, labels, classes, np.ones(len(classes.levels), dtype=bool), weight, factors)
+    named = np.ones(len(classes.levels), dtype=bool)
+    return ClassEM(model._em_model(factors), table, labels, classes, named, weight)
 
 
 def test_the_shards_of_one_step_add_up():
