@@ -144,7 +144,8 @@ def score_folds(
         scores.log_proba[fold < 0], scores.log_density[fold < 0] = np.nan, np.nan
         first = estimates.fold_scorer(without_first)
         others = (estimates.fold_scorer(train(k)) for k in range(1, n_folds))
-        if not first.posterior_by_fold(others, n_folds, fold, rows.table, scores, rows.log_base):
+        by_kernels = first.uses_kernels(rows.table)
+        if not (by_kernels and first.posterior_by_fold(others, n_folds, fold, rows.table, scores, rows.log_base)):
             apart.append((estimates, scores, first))
     if not apart:
         return out
