@@ -176,7 +176,8 @@ class RowScorer:
     ) -> bool:
         """Compute `posterior_of` for all rows in one pass, with the scorer of their fold; return False if not possible.
 
-        This is the scorer of the first fold, and the kernels score every factor of the rows. ``part`` has shape (n,); −1 skips a row.
+        This is the scorer of the first fold, and the kernels score every factor of the rows. ``part`` has shape (n,);
+        −1 skips a row.
         """
         rows = self._kernel_rows(table, counted=True)
         if n_parts * rows.scorer.n_bytes > _TOGETHER:
