@@ -200,7 +200,7 @@ class EstimatedFactors:
     def scaled(self, strength: float) -> EstimatedFactors:
         """Return these factors with the strength of every prior multiplied by ``strength``."""
         resolved_priors = tuple(
-            resolved._replace(prior=resolved.prior.scaled(strength)) for resolved in self.resolved_priors
+            ResolvedPrior(prior.scaled(strength), constant) for prior, constant in self.resolved_priors
         )
         return self._with(self._counted, resolved_priors)
 

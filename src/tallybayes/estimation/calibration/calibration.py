@@ -192,8 +192,8 @@ def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndar
         fitted = {"temperature": 1 / inverse_temperature, "contamination": mixture[0], "base_rates": mixture[1]}
     elif method == "isotonic":
         fitted = dict(zip(("log_odds", "values"), fit_isotonic(log_proba, codes, weights), strict=True))
-    calibration = Calibration(method, total, before, before, **fitted)
-    return calibration._replace(after=_mean_loss(calibration.losses(log_proba, codes), weights))
+    losses = Calibration(method, total, before, before, **fitted).losses(log_proba, codes)
+    return Calibration(method, total, before, _mean_loss(losses, weights), **fitted)
 
 
 def _choose(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[dict[str, float], str]:

@@ -371,10 +371,10 @@ def with_constant_columns(scorer: FactorScorer, like: Moments) -> FactorScorer:
     if spread.ndim == 3:
         covariance = np.tile(np.eye(width), (n_groups, 1, 1))
         covariance[:, varying[:, None], varying] = spread
-        return scorer._replace(parameters=MultivariateNormal(means, covariance))
+        return FactorScorer(scorer.factor, MultivariateNormal(means, covariance), False, scorer.constant)
     variance = np.ones((n_groups, width))
     variance[:, varying] = spread
-    return scorer._replace(parameters=Normal(means, variance))
+    return FactorScorer(scorer.factor, Normal(means, variance), False, scorer.constant)
 
 
 def plot_convergence(summary: EMSummary | None, model: str, ax: Axes | None = None) -> Plot:

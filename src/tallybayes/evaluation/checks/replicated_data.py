@@ -33,7 +33,7 @@ from tallybayes.evaluation.evaluate import check_no_target
 from tallybayes.evaluation.named_columns import check_rows
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
-from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
+from tallybayes.models.classification.estimated_classifier import EstimatedClassifier, estimates_of
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import states_of
@@ -120,7 +120,7 @@ def sources(
         for scored, (_, statistics), domains in zip(hmm.scored, hmm.emissions, hmm.domains, strict=True):
             yield ReplicationSource(scored, statistics, domains, rows)
     else:
-        estimated = model._estimated_classifier
+        estimated = estimates_of(model)
         if isinstance(model, Mixture):
             rows = _mixture_rows(model, estimated, data, target, rng)
         else:

@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.errors import StatisticsError
 from tallybayes.evaluation.named_columns import class_domain
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
@@ -77,7 +78,7 @@ def counted_rows(model: ClassConditionalModel | BayesianNetwork | HiddenMarkovMo
         return CountedRows(_columns(model.tally_, [(node.factor, node.marginal()) for node in nodes], None))
     if isinstance(model, HiddenMarkovModel):
         return _counted_sequences(model)
-    factors = model._estimated_classifier.feature_factors
+    factors = estimates_of(model).feature_factors
     if isinstance(model, Mixture):
         return CountedRows(_columns(model.tally_, factors, None))
     target = model.target_

@@ -30,7 +30,7 @@ from tallybayes.models.classification.class_prior import (
     check_class_prior,
 )
 from tallybayes.models.classification.classifier_from_parameters import StatedParameters
-from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
+from tallybayes.models.classification.estimated_classifier import EstimatedClassifier, estimates_of
 from tallybayes.models.classification.methods.class_sampling import check_how, imputed_columns, sample
 from tallybayes.models.classification.methods.decisions import decide, estimate_class_prior
 from tallybayes.models.classification.methods.explanation import explain
@@ -151,7 +151,7 @@ class ClassConditionalModel(Model):
     def _em_model(self, factors: list[Factor]) -> EMModel:
         """Return the model that EM fits: its settings, its factors and the initial estimates."""
         scored = [self._factor_for_scoring(factor) for factor in factors[1:]]
-        initial = None if self._initial is None else self._initial._estimated_classifier
+        initial = None if self._initial is None else estimates_of(self._initial)
         return EMModel(self, factors, scored, lambda tally: self._estimates_of(tally, all_words(tally)), initial)
 
     def _with_parameters(self, stated: StatedParameters, strength: float | None) -> Self:

@@ -47,6 +47,7 @@ from tallybayes.tally.text_selection import Selected, with_selected_words
 from tallybayes.typing import ClassPrior
 
 if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
     from tallybayes.models.classification.held_out_scores import CountedFolds
     from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 
@@ -176,7 +177,8 @@ class EstimatedClassifier:
     @cached_property
     def feature_factors(self) -> list[Pair]:
         """The factors p(block | class) with their statistics, in the families that score rows."""
-        return counted_features(self.tally)
+        pairs = zip(self.tally.factors, self.tally.statistics, strict=True)
+        return [(factor, statistics) for factor, statistics in pairs if len(factor.given) == 1]
 
     @property
     def fixed_feature_parameters(self) -> list[Any]:
@@ -218,7 +220,7 @@ class EstimatedClassifier:
     def level_domains(self, scorer: FactorScorer) -> list[Domain]:
         """Return the levels of every column of a categorical factor; an empty list for other factors."""
         names = scorer.factor.columns if scorer.family.cell_type == "codes" else ()
-        return [self.tally.domains[self.tally.schema.domain(name)] for name in names]
+        return [self.tally.domain(name) for name in names]
 
     @cached_property
     def all_factors(self) -> EstimatedFactors:
@@ -375,7 +377,6 @@ class EstimatedClassifier:
         return calculation(self, table)
 
 
-def counted_features(tally: Tally) -> list[Pair]:
-    """Return the factors p(block | class) of a tally with their statistics."""
-    pairs = zip(tally.factors, tally.statistics, strict=True)
-    return [(factor, statistics) for factor, statistics in pairs if len(factor.given) == 1]
+def estimates_of(model: ClassConditionalModel) -> EstimatedClassifier:
+    """Return the estimates of a fitted classifier or mixture, for functions outside its class."""
+    return model._estimated_classifier

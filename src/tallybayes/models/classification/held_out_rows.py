@@ -12,6 +12,7 @@ from tallybayes.data.table import Table
 from tallybayes.estimation.resampling.held_out import HoldOutRows
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import open_rows, read_initial_rows, with_weight
 from tallybayes.models.inputs.labels import read_labels
@@ -64,7 +65,7 @@ class LabeledRows(HoldOutRows):
         """Return log p(class | row) and log p(row) of some rows; log p(row) is NaN for models without densities."""
         rows = self.table.rows(chosen)
         if isinstance(model, ClassConditionalModel):
-            return model._estimated_classifier.row_scorer.posterior(open_rows(model, rows), whole=True)
+            return estimates_of(model).row_scorer.posterior(open_rows(model, rows), whole=True)
         out = np.full((len(chosen), self.n_classes), -np.inf)
         out[:, [self.index[label] for label in model.classes_.tolist()]] = model.predict_log_proba(rows)
         return ClassPosterior(out, np.full(len(chosen), np.nan))

@@ -19,6 +19,7 @@ from tallybayes.estimation.resampling.held_out import kfold_splits, subtract_all
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.models.classification.classifier_fit import class_factor
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.classification.held_out_rows import LabeledRows
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.input_format import bound_texts, read_initial_rows
@@ -140,7 +141,7 @@ def score_folds(
     apart = []
     without_first = train(0)
     for model, scores in zip(models, out, strict=True):
-        estimates = model._estimated_classifier
+        estimates = estimates_of(model)
         scores.log_proba[fold < 0], scores.log_density[fold < 0] = np.nan, np.nan
         first = estimates.fold_scorer(without_first)
         others = (estimates.fold_scorer(train(k)) for k in range(1, n_folds))
@@ -171,7 +172,7 @@ def score_folds(
 
 def score_left_out(rows: CountedFolds, model: Classifier) -> ClassPosterior:
     """Return the scores of every row by the model of all other rows (leave-one-out)."""
-    return model._estimated_classifier.score_left_out(rows)
+    return estimates_of(model).score_left_out(rows)
 
 
 def held_out_scores(

@@ -18,6 +18,7 @@ from tallybayes.estimation.em.em_objective import InitialModel, columns_from_ini
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.family_selection import default_family
 from tallybayes.models.inputs.features import open_features
@@ -50,7 +51,7 @@ def with_kinds_of(model: ClassConditionalModel, X: Rows) -> Any:
     """Return the model with the types of columns whose training values were all missing, from new rows."""
     columns = model.columns
     rest = columns.get(..., None) if isinstance(columns, Mapping) else columns
-    unseen = [name for factor, found in model._estimated_classifier.feature_factors for name in _unseen(factor, found)]
+    unseen = [name for factor, found in estimates_of(model).feature_factors for name in _unseen(factor, found)]
     named = {n for key in columns for n in (key if isinstance(key, tuple) else (key,))} if rest != columns else set()
     unseen = [name for name in unseen if name not in named] if isinstance(rest, str) and rest == "auto" else []
     if not unseen:

@@ -29,6 +29,7 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classification import classifier_fit
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.classification.methods.decisions import decide
 from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
 from tallybayes.models.classification.methods.uncertainty import smallest_set
@@ -732,7 +733,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         if class_prior is None:
             return log_posterior
         model = self.members_[0].model  # all members have the same class prior
-        prior = model._estimated_classifier.log_prior(class_prior)
+        prior = estimates_of(model).log_prior(class_prior)
         return apply_bayes_rule(log_posterior + (prior - model.class_log_prior_), prior).log_proba
 
     @predict_in_batches

@@ -13,6 +13,7 @@ from tallybayes.data.dates import origins
 from tallybayes.data.indicator_columns import hidden
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.inputs.features import free_name
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Labels
@@ -118,7 +119,7 @@ class NumericBlock(FrozenValue):
 
     def describes(self, model: Any) -> bool:
         """Return whether a model from a file has the block of this view."""
-        factors = model._estimated_classifier.feature_factors
+        factors = estimates_of(model).feature_factors
         blocks = [(factor.columns, statistics.n_columns) for factor, statistics in factors]
         return blocks == [((BLOCK,), self.width)]
 

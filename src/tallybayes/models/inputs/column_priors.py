@@ -185,7 +185,7 @@ def _of_two_levels(prior: Prior, factor: Factor, name: Name, levels: Levels | No
 
 def prior_in_groups(prior: Priors, factor: Factor, estimate: str, levels: Levels | None = None) -> Any:
     """Return `prior_for` for columns whose groups are compared: their default prior is shared by all groups."""
-    found = prior_for(prior, factor, levels)
+    found = None if prior is None else prior_for(prior, factor, levels)
     default = default_group_prior(factor.family, estimate)
     if isinstance(found, PerColumn):
         return PerColumn(tuple(default if one is None else one for one in found.priors))

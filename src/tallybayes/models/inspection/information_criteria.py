@@ -59,8 +59,8 @@ class LikelihoodMeasures(NamedTuple):
 
     def evidence(self, without: Collection[Any] = ()) -> LogEvidence:
         """Return the log evidence, and the excluded columns: constant ones and those of `without`."""
-        evidence = self.counted.evidence(without)
-        return evidence._replace(log_evidence=evidence.log_evidence + self.fixed_log_prob)
+        log_evidence, excluded = self.counted.evidence(without)
+        return LogEvidence(log_evidence + self.fixed_log_prob, excluded)
 
     def description_length(self) -> DescriptionLength:
         """Return the description lengths of the rows: given the MAP parameters, parameters, and by the evidence."""

@@ -11,6 +11,7 @@ from tallybayes.errors import DataError
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, chunk_rows
 from tallybayes.families.protocols.counting import sql_group_value
 from tallybayes.families.protocols.display import plot_grid, plot_scale
+from tallybayes.models.classification.estimated_classifier import estimates_of
 
 if TYPE_CHECKING:
     from tallybayes.data.table import Table
@@ -68,14 +69,14 @@ def columns_in(model: ClassConditionalModel | NearestClassMean) -> list[PlotColu
                 continue
             bins = model._display_family(factor, key)
             middles = sql_group_value(bins, np.arange(len(bins.bins))) if bins.bins else None
-            levels = bins.bins or model._estimated_classifier.level_domains(scored)[position].levels
+            levels = bins.bins or names.tally.domain(factor.columns[position]).levels
             columns.append(PlotColumn(key, key, scored, position, levels, middles))
     return columns
 
 
 def cells_of(model: ClassConditionalModel, table: Table, column: PlotColumn) -> np.ndarray:
     """Return the cells of a column as numbers: values, or codes of levels."""
-    cells = model._estimated_classifier.cells(table, column.scored)
+    cells = estimates_of(model).cells(table, column.scored)
     return chunk_of(cells, slice(None))[:, column.position].astype(float)
 
 

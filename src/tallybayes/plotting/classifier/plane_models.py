@@ -9,6 +9,7 @@ import numpy as np
 from tallybayes.data.table import Table
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import chunk_of
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.inputs.input_format import open_columns, open_rows
 from tallybayes.plotting.classifier.groups import Groups, groups_of
 from tallybayes.plotting.classifier.marginals import (
@@ -72,7 +73,7 @@ class ClassConditionalPlane:
     def log_joint(self, plane: Plane, *known: int) -> np.ndarray:
         """Return log p(class, x) of the known columns at each grid point, shape (points, classes)."""
         model = self.model
-        estimates = model._estimated_classifier
+        estimates = estimates_of(model)
         width = sum(len(scorer.factor.columns) for scorer in estimates.scorers)
         return plane.evaluate(lambda cells, n: estimates.joint(_rows(model, cells, n)), width, *known)
 

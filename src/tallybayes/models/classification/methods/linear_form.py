@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.html import html_table
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, LabelError, NotLinearError, printable, short_repr
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, MultivariateNormalForm, NormalForm
+from tallybayes.results.result import Result, ResultTable
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Rows
 
@@ -120,17 +119,17 @@ class LinearForm(NamedTuple):
         """Return the coefficients as a table."""
         shown = self.classes.tolist()[1 if len(self.classes) == 2 else 0 :]
         values = np.column_stack([self.intercept, self.coef])
-        return CoefficientComparison(shown, ("(intercept)", *self.columns), {"weight": values})
+        return CoefficientComparison(shown, ("(intercept)", *self.columns), {"weight": values}, self._formula())
 
     def to_frame(self) -> Any:
         """Return the coefficients as a pandas data frame with one row per column, the intercept first."""
         return self._weights().to_frame()
 
     def __repr__(self) -> str:
-        return f"{self._formula()}\n{self._weights()!r}"
+        return repr(self._weights())
 
     def _repr_html_(self) -> str:
-        return self._weights()._repr_html_(self._formula())
+        return self._weights()._repr_html_()
 
     def _formula(self) -> str:
         """Return the formula of the class probabilities."""
@@ -141,7 +140,7 @@ class LinearForm(NamedTuple):
         return f"{formula}: {positive} where intercept + w · x > 0, else {negative}"
 
 
-class CoefficientComparison:
+class CoefficientComparison(Result):
     """Coefficients of linear classifiers, side by side. ``LinearForm.compare`` returns it.
 
     Attributes
@@ -154,10 +153,13 @@ class CoefficientComparison:
         From classifier to an array of shape (classes, columns).
     """
 
-    def __init__(self, classes: list[Any], columns: tuple[Any, ...], values: dict[str, np.ndarray]) -> None:
+    def __init__(
+        self, classes: list[Any], columns: tuple[Any, ...], values: dict[str, np.ndarray], title: str = ""
+    ) -> None:
         self.classes = classes
         self.columns = columns
         self.values = values
+        self._title = title
 
     @property
     def cosine(self) -> float:
@@ -183,24 +185,13 @@ class CoefficientComparison:
         index = pd.Index(list(self.columns), name="column", tupleize_cols=False)
         return pd.DataFrame(self._table, index=index, columns=self._heads())
 
-    def _cells(self) -> list[list[Any]]:
-        """Return the rows of the printed table."""
-        table = self._table[:_MOST_LINES]
-        names = [printable(name) for name in self.columns[:_MOST_LINES]]
-        return [[name, *line] for name, line in zip(names, table.tolist(), strict=True)]
-
-    def _more(self) -> list[str]:
-        """Return notes below the printed table."""
+    def _content(self) -> list[str | ResultTable]:
+        pairs = zip(self.columns[:_MOST_LINES], self._table[:_MOST_LINES].tolist(), strict=True)
+        rows = [[printable(name), *(f"{x:.4g}" for x in row)] for name, row in pairs]
         n_more = len(self.columns) - _MOST_LINES
-        more = [f"… {n_more:,} more columns"] if n_more > 0 else []
-        return more + ([f"cosine of the weights: {self.cosine:.4f}"] if len(self.values) > 1 else [])
-
-    def __repr__(self) -> str:
-        lines = [["column", *self._heads()], *([name, *(f"{x:.4g}" for x in row)] for name, *row in self._cells())]
-        return "\n".join([*text_table(lines, right=range(1, len(lines[0]))), *("  " + line for line in self._more())])
-
-    def _repr_html_(self, title: str = "") -> str:
-        return html_table("\n".join(filter(None, [title, *self._more()])), ["column", *self._heads()], self._cells())
+        more = [f"  … {n_more:,} more columns"] if n_more > 0 else []
+        more += [f"  cosine of the weights: {self.cosine:.4f}"] if len(self.values) > 1 else []
+        return [ResultTable(rows, ["column", *self._heads()], self._title, "lr"), *more]
 
 
 def _form_of_peer(other: Any, reference: LinearForm) -> LinearForm:
