@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes._utils.html import html_table
-from tallybayes._utils.text_table import text_table
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import printable, short_repr
+from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _MOST_COLUMNS = 12
 _MOST_TABLES = 12  # of a printed model
 
 
-class ParameterTable:
+class ParameterTable(Result):
     """Parameters of p(column | given), with one row per combination of the conditioning levels.
 
     ``model.parameter_table(column)`` and ``model.parameters_`` return it. ``table[given]`` is a row as a dictionary,
@@ -150,29 +150,16 @@ class ParameterTable:
         columns = pd.Index(list(self.columns), tupleize_cols=False)
         return pd.DataFrame(self._lines, index=index, columns=columns)
 
-    def _cells(self, most_lines: int, most_columns: int) -> tuple[list[Any], list[list[Any]]]:
-        """Return the head and the first rows of the printed table."""
-        columns = self.columns[:most_columns]
-        values = self._lines[:most_lines, :most_columns]
-        lines = zip(islice(product(*self.given_levels), most_lines), values.tolist(), strict=True)
-        head = [*map(printable, self.given), *(repr(c) if self._labels else printable(c) for c in columns)]
-        return head, [[*map(repr, above), *map(_number, line)] for above, line in lines]
-
-    def _more(self, most_lines: int, most_columns: int) -> list[str]:
-        """Return notes on rows and columns that are not printed."""
+    def _content(self) -> list[str | ResultTable]:
         n_lines, n_columns = self._lines.shape
-        lines = [f"… {n_lines - most_lines:,} more"] if n_lines > most_lines else []
-        return lines + ([f"… {n_columns - most_columns:,} more columns"] if n_columns > most_columns else [])
-
-    def __repr__(self) -> str:
-        head, lines = self._cells(_MOST_LINES, _MOST_COLUMNS)
-        more = ["  " + line for line in self._more(_MOST_LINES, _MOST_COLUMNS)]
-        return "\n".join([self.title, *text_table([head, *lines]), *more])
-
-    def _repr_html_(self) -> str:
-        head, lines = self._cells(_MOST_LINES, _MOST_COLUMNS)
-        more = self._more(_MOST_LINES, _MOST_COLUMNS)
-        return html_table("\n".join([self.title, *more]), head, lines)
+        columns = self.columns[:_MOST_COLUMNS]
+        values = self._lines[:_MOST_LINES, :_MOST_COLUMNS].tolist()
+        lines = zip(islice(product(*self.given_levels), _MOST_LINES), values, strict=True)
+        rows = [[*map(repr, above), *map(_number, line)] for above, line in lines]
+        head = [*map(printable, self.given), *(repr(c) if self._labels else printable(c) for c in columns)]
+        more = [f"  … {n_lines - _MOST_LINES:,} more"] if n_lines > _MOST_LINES else []
+        more += [f"  … {n_columns - _MOST_COLUMNS:,} more columns"] if n_columns > _MOST_COLUMNS else []
+        return [ResultTable(rows, head, self.title), *more]
 
 
 class ColumnMapping(Mapping[Any, Any]):
@@ -205,19 +192,17 @@ class ColumnMapping(Mapping[Any, Any]):
         return len(self._names)
 
 
-class Posteriors(ColumnMapping):
+class Posteriors(ColumnMapping, Result):
     """Posterior distributions of the parameters by column. ``model.posterior_`` returns it."""
 
-    def _lines(self) -> list[list[str]]:
-        """Return the rows of the printed table."""
-        return [[printable(name), *_describe_distribution(self[name])] for name in self._names[:_MOST_LINES]]
-
-    def __repr__(self) -> str:
+    def _content(self) -> list[str | ResultTable]:
+        rows = [[printable(name), *_describe_distribution(self[name])] for name in self._names[:_MOST_LINES]]
         more = [f"  … {len(self) - _MOST_LINES:,} more"] if len(self) > _MOST_LINES else []
-        return "\n".join([self.title, *text_table(self._lines()), *more])
+        return [ResultTable(rows, title=self.title), *more]
 
-    def _repr_html_(self) -> str:
-        return html_table(self.title, ["column", "distribution", "shape"], self._lines())
+    def _frame_data(self) -> FrameData:
+        rows = [(name, *_describe_distribution(self[name])) for name in self._names]
+        return [dict(zip(("column", "distribution", "shape"), row, strict=True)) for row in rows]
 
 
 class Parameters(ColumnMapping):
