@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -240,19 +241,17 @@ class _NetworkEM:
                 "    Use the same parents= and columns= in both."
             )
         domains, initial_domains = self.available.domains, initial.tally.domains
-        names = list(map(str, factor.given if factor.family.cell_type != "codes" else (*factor.given, *factor.columns)))
-        array = scorer.point.table if factor.family.cell_type == "codes" else None
-        if array is None:
-            shape = [len(initial_domains[name].levels) for name in names]
-            array = np.arange(int(np.prod(shape))).reshape(shape)  # the groups of the initial parameters
+        names = list(map(str, factor.given))
+        sizes = [len(initial_domains[name].levels) for name in names]
+        groups = np.arange(math.prod(sizes)).reshape(sizes)  # of the initial parameters
         for axis, name in enumerate(names):
-            array = reindex_levels(array, axis, initial_domains[name], domains[name])
-        if factor.family.cell_type == "codes":
-            point: Any = LevelProbabilities(array, Segments([array.shape[-1]]))
-        else:
-            same = all(domains[name].levels == initial_domains[name].levels for name in names)
-            point = scorer.point if same else take_groups(scorer.point, array.ravel())
-        return FactorScorer(factor, point, False, NO_COLUMNS)
+            groups = reindex_levels(groups, axis, initial_domains[name], domains[name])
+        if factor.family.cell_type != "codes":
+            return FactorScorer(factor, take_groups(scorer.point, groups.ravel()), False, NO_COLUMNS)
+        name = str(factor.columns[0])
+        tables = scorer.point.table.reshape(-1, len(initial_domains[name].levels))
+        table = reindex_levels(tables[groups], -1, initial_domains[name], domains[name])
+        return FactorScorer(factor, LevelProbabilities(table, Segments([table.shape[-1]])), False, NO_COLUMNS)
 
     def _with_guessed_nodes(self) -> Table:
         """Return the rows with initial levels of hidden nodes.

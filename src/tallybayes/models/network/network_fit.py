@@ -44,11 +44,43 @@ def count_training_rows(
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of the training rows, and the result of EM if it was needed."""
     source = None if model.missing == "em" else open_source(X)
-    if source is None:
-        return _count_table(model, open_rows(model, X, names, refit=True), sample_weight, initial)
-    check_names(source, sample_weight=sample_weight)
-    with source.snapshot():
-        return _count_source(model, source, sample_weight), None
+    if source is not None:
+        check_names(source, sample_weight=sample_weight)
+        with source.snapshot():
+            first = open_table(source.first_batch())
+            return _count_training_rows(model, source, first, sample_weight), None
+    table = open_rows(model, X, names, refit=True)
+    weight = check_weight(column_weights(table, sample_weight), table.n_rows)
+    table = _with_hidden_nodes(model, table)
+    tally = _count_training_rows(model, table, table, weight)
+    if model.missing != "em":
+        return tally, None
+    from tallybayes.models.network.network_em import fit_by_em
+
+    return fit_by_em(model, table, weight, with_prior_levels(model.prior, tally), initial)
+
+
+def _count_training_rows(model: BayesianNetwork, rows: Table | Source, table: Table, weight: SampleWeights) -> Tally:
+    """Return the tally of rows in memory, or of a data source; `table` has all or the first of them."""
+    if table.n_rows == 0 or (isinstance(weight, np.ndarray) and not (weight > 0).any()):
+        reason = "there are 0 rows" if table.n_rows == 0 else "the weight of every row is zero"
+        raise DataError(f"{reason}; expected at least 1 row of positive weight.")
+    graph = Graph.read(model.parents)
+    if isinstance(rows, Source):
+        rows.check_columns(graph.nodes)
+    factors, missing_level_domains = make_factors(graph, model.columns, table)
+    check_prior(model.prior, factors, model.estimate)
+    nodes = [name for factor in factors if factor.given for name in factor.level_columns]
+    may_miss = isinstance(rows, Source) or any(
+        _may_miss(table.column(name)) for f in factors for name in f.level_columns
+    )
+    # discrete nodes with parents are counted whether or not the parents are observed
+    alone = [Factor(tuple(nodes), (), Categorical())] if nodes and may_miss else []
+    both = _count(rows, table, weight, [*factors, *alone], missing_level_domains)
+    tally = Tally(tuple(factors), both.statistics[: len(factors)], both.domains, both.schema).drop_unseen_levels()
+    tally = _with_all_levels(model, tally, both)
+    warn_many_levels(model.columns, table, _levels_of(tally))
+    return tally
 
 
 def count_more_rows(model: BayesianNetwork, X: Rows, sample_weight: SampleWeights, names: ColumnNames = None) -> Tally:
@@ -60,45 +92,6 @@ def count_more_rows(model: BayesianNetwork, X: Rows, sample_weight: SampleWeight
     with source.snapshot():
         first = open_table(source.first_batch())
         return _count(source, first, sample_weight, model.tally_.factors, like=model.tally_)
-
-
-def _count_table(
-    model: BayesianNetwork, table: Table, sample_weight: SampleWeights, initial: BayesianNetwork | None
-) -> tuple[Tally, EMSummary | None]:
-    """Return the tally of rows in memory, and the result of EM if it was needed."""
-    weight = check_weight(column_weights(table, sample_weight), table.n_rows)
-    if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
-        reason = "there are 0 rows" if table.n_rows == 0 else "the weight of every row is zero"
-        raise DataError(f"{reason}; expected at least 1 row of positive weight.")
-    graph = Graph.read(model.parents)
-    table = _with_hidden_nodes(model, graph, table)
-    factors, missing_level_domains = make_factors(graph, model.columns, table)
-    check_prior(model.prior, factors, model.estimate)
-    tally = _count(table, table, weight, factors, missing_level_domains)
-    may_miss = any(_may_miss(table.column(name)) for factor in factors for name in factor.level_columns)
-    all_levels = count(table, _nodes_with_parents(factors) if may_miss else [], weight=weight)
-    tally = _with_all_levels(model, tally, all_levels)
-    warn_many_levels(model.columns, table, _levels_of(tally))
-    if model.missing != "em":
-        return tally, None
-    from tallybayes.models.network.network_em import fit_by_em
-
-    return fit_by_em(model, table, weight, with_prior_levels(model.prior, tally), initial)
-
-
-def _count_source(model: BayesianNetwork, source: Source, sample_weight: SampleWeights) -> Tally:
-    """Return the tally of a data source, batch by batch or in a database."""
-    table = open_table(source.first_batch())
-    graph = Graph.read(model.parents)
-    if table.n_rows == 0:
-        raise DataError("there are 0 rows; expected at least 1 row of positive weight.")
-    source.check_columns(graph.nodes)
-    factors, missing_level_domains = make_factors(graph, model.columns, table)
-    check_prior(model.prior, factors, model.estimate)
-    both = _count(source, table, sample_weight, [*factors, *_nodes_with_parents(factors)], missing_level_domains)
-    tally = Tally(tuple(factors), both.statistics[: len(factors)], both.domains, both.schema).drop_unseen_levels()
-    warn_many_levels(model.columns, table, _levels_of(tally))
-    return _with_all_levels(model, tally, both)
 
 
 def open_rows(model: BayesianNetwork, X: Rows, names: ColumnNames = None, *, refit: bool = False) -> Table:
@@ -154,9 +147,10 @@ def _levels_of(tally: Tally) -> dict[Name, tuple[Any, ...]]:
 # ---- Nodes and levels that are not in the counts ----------------------------------------------------------------
 
 
-def _with_hidden_nodes(model: BayesianNetwork, graph: Graph, table: Table) -> Table:
+def _with_hidden_nodes(model: BayesianNetwork, table: Table) -> Table:
     """Return the table with empty columns for nodes that are never observed, if EM can estimate them."""
     declared = model.columns if isinstance(model.columns, Mapping) else {}
+    graph = Graph.read(model.parents)
     for node in graph.nodes if model.missing == "em" else ():
         if node not in table.columns and getattr(declared.get(node), "levels", None) is not None:
             table = table.with_column(node, np.full(table.n_rows, None))
@@ -165,12 +159,6 @@ def _with_hidden_nodes(model: BayesianNetwork, graph: Graph, table: Table) -> Ta
         error = DataError.unknown_column(absent, table.columns)
         raise DataError(f"{error}\n    A node that is never observed needs missing='em' and {_declaration(absent[0])}.")
     return table
-
-
-def _nodes_with_parents(factors: list[Factor]) -> list[Factor]:
-    """Return one factor of all discrete nodes with parents, counted whether or not the parents are observed."""
-    names = tuple(name for factor in factors if factor.given for name in factor.level_columns)
-    return [Factor(names, (), Categorical())] if names else []
 
 
 def _with_all_levels(model: BayesianNetwork, tally: Tally, all_levels: Tally) -> Tally:
@@ -230,11 +218,15 @@ def _count(
     like: Tally | None = None,
 ) -> Tally:
     """Return the tally of rows; `table` has all or the first of them. Levels are sorted unless declared."""
-    free = {name for f in factors if getattr(f.family, "levels", None) is None for name in f.level_columns}
+    declared: dict[Name, tuple[Any, ...] | None] = {}
+    for factor in factors:  # the first factor of a node has its family
+        for name in factor.level_columns:
+            declared.setdefault(name, getattr(factor.family, "levels", None))
+    free = {name for name, levels in declared.items() if levels is None}
     missing_level_domains = missing_level_domains if like is None else like.schema.missing_level_domains
     sorted_domains = tuple(str(name) for name in table.columns if name in free)
     schema = Schema(sorted_domains=sorted_domains, missing_level_domains=missing_level_domains)
-    table = _checked_table(table, factors, free)
+    table = _checked_table(table, factors, declared)
     return count(rows if isinstance(rows, Source) else table, factors, weight=weight, schema=schema, like=like)
 
 
@@ -260,17 +252,15 @@ def _missing_cells(name: Name) -> DataError:
     )
 
 
-def _checked_table(table: Table, factors: Sequence[Factor], free: set[Name]) -> Table:
+def _checked_table(table: Table, factors: Sequence[Factor], declared: Mapping[Name, tuple[Any, ...] | None]) -> Table:
     """Return the rows with compact codes; raise TooLargeError before allocating tables that do not fit into memory."""
-    families = {name: factor.family for factor in factors for name in factor.level_columns}
-    absent = [name for name in families if name not in table.columns]
+    absent = [name for name in declared if name not in table.columns]
     if absent:
         raise DataError.unknown_column(absent, table.columns)
-    names = [name for name in table.columns if name in families]
+    names = [name for name in table.columns if name in declared]
     sets = [(*f.given, column) for f in factors for column in f.level_columns or f.given[:1] if f.given]
-    table = table.compacted(sets, lambda name: name in free)
-    domains = table.levels(names, lambda name: name in free)[1]
-    n_declared = {name: len(getattr(families[name], "levels", None) or ()) for name in names}
-    sizes = {name: max(1, len(d.levels), n_declared[name]) for name, d in zip(names, domains, strict=True)}
+    table = table.compacted(sets, lambda name: declared[name] is None)
+    domains = table.levels(names, lambda name: declared[name] is None)[1]
+    sizes = {name: max(1, len(d.levels), len(declared[name] or ())) for name, d in zip(names, domains, strict=True)}
     check_sizes(factors, sizes)
     return table
