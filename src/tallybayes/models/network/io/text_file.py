@@ -38,16 +38,14 @@ def read_text(source: TextSource, reader: str) -> tuple[str, str]:
     if isinstance(source, str) and "\n" in source:
         hint = f"Wrap the text of a file: tb.BayesianNetwork.{reader}(io.StringIO(text))."
         raise DataError.wrong_type("source", "text of several lines", "a path or a file object", hint)
-    if isinstance(source, str | os.PathLike):
-        name = os.fsdecode(source)
-        with open(source, "rb") as file:
-            content = _read(file, name, reader)
-    elif hasattr(source, "read"):
-        own_name = getattr(source, "name", None)
-        name = own_name if isinstance(own_name, str) else "the text"
-        content = _read(source, name, reader)
-    else:
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "read"):
         raise DataError.wrong_type("source", f"a {type(source).__name__}", "a path or a file object")
+    with ExitStack() as stack:
+        if isinstance(source, str | os.PathLike):
+            source = stack.enter_context(open(source, "rb"))
+        own_name = getattr(source, "name", None)
+        name = os.fsdecode(own_name) if isinstance(own_name, str | bytes | os.PathLike) else "the text"
+        content = _read(source, name, reader)
     if isinstance(content, str):
         return content, name
     if content.startswith(_GZIP):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -154,9 +154,15 @@ def learn_structure(
             marks = cpdag(_edges(search(sample, "")[0]), constraints.oriented)
             frequencies += np.where(marks & marks.T, 0.5, marks)
         strengths = _strengths_by_name(frequencies / n_bootstrap, rows.names)
-    total = float(np.sum(cache.scores(list(enumerate(parents)))))
-    marks = cpdag(_edges(parents), constraints.oriented)
-    edges = {(rows.names[a], rows.names[b]): (gain, bool(marks[b, a])) for (a, b), gain in _score_gains(cache, parents)}
+    scores = cache.scores(list(enumerate(parents)))
+    found = _edges(parents)
+    marks = cpdag(found, constraints.oriented)
+    pairs = [(parent, child) for child, parent in np.argwhere(found.T).tolist()]
+    without = cache.scores([(child, parents[child] ^ 1 << parent) for parent, child in pairs])
+    edges = {
+        (rows.names[a], rows.names[b]): (scores[b] - score_without, bool(marks[b, a]))
+        for (a, b), score_without in zip(pairs, without, strict=True)
+    }
     graph = Graph.read(
         {rows.names[child]: [rows.names[k] for k in members_of(mask)] for child, mask in enumerate(parents)}
     )
@@ -170,7 +176,7 @@ def learn_structure(
         n_bootstrap,
         constraints.description,
     )
-    return Structure(graph, total, edges, strengths, summary)
+    return Structure(graph, float(np.sum(scores)), edges, strengths, summary)
 
 
 def _check_count(name: str, value: int) -> int:
@@ -214,14 +220,6 @@ def _edges(parents: list[int]) -> np.ndarray:
     for child, mask in enumerate(parents):
         edges[list(members_of(mask)), child] = True
     return edges
-
-
-def _score_gains(cache: ScoreCache, parents: list[int]) -> Iterator[tuple[tuple[int, int], float]]:
-    """Yield every edge and the loss of score without it."""
-    edges = [(parent, child) for child, mask in enumerate(parents) for parent in members_of(mask)]
-    scores = cache.scores([(child, parents[child]) for _, child in edges])
-    without = cache.scores([(child, parents[child] ^ 1 << parent) for parent, child in edges])
-    return ((edge, a - b) for edge, a, b in zip(edges, scores, without, strict=True))
 
 
 def _strengths_by_name(frequencies: np.ndarray, names: list[Name]) -> dict[tuple[Name, Name], tuple[float, float]]:
