@@ -191,7 +191,8 @@ class BayesianNetwork(Model):
         initial = initial_model(self, initial)
         self._check_settings()
         tally, em_result = network_fit.count_training_rows(self, X, sample_weight, names, initial)
-        self._set_tally(tally, em_result)._frame_library = frame_kind(X)
+        self._set_tally(tally, em_result)
+        self._frame_library = frame_kind(X)
         return self
 
     def partial_fit(self, X: Rows, *, sample_weight: SampleWeights = None, names: Iterable[Name] | None = None) -> Self:
@@ -1261,7 +1262,7 @@ class BayesianNetwork(Model):
         """The columns that rows may have."""
         return list(self.graph_.nodes)
 
-    def _display_family(self, factor: Factor, name: Any) -> Family:
+    def _display_family(self, factor: Factor, name: Name) -> Family:
         return self._family(name, factor.family)
 
     def _family(self, name: Name, family: Family) -> Family:
@@ -1269,7 +1270,7 @@ class BayesianNetwork(Model):
         domain = self._estimated_network.domains.get(name)
         return WithMissing(family) if domain is not None and domain.has_missing_level else family
 
-    def _copy_input_format(self, other: Any) -> Self:
+    def _copy_input_format(self, other: Model) -> Self:
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:

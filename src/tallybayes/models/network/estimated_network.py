@@ -296,7 +296,7 @@ def network_of(model: BayesianNetwork) -> EstimatedNetwork:
     return model._estimated_network
 
 
-def _with_one_group_axis(node: EstimatedNode, parameters: Any) -> Any:
+def _with_one_group_axis(node: EstimatedNode, parameters: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return fixed parameters with the group axes of the node's statistics: one axis for a continuous node."""
     if node.is_discrete:
         return parameters

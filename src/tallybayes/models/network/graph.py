@@ -251,7 +251,7 @@ def read_edge(edge: object, what: str = "an edge") -> tuple[Any, Any]:
     return pair
 
 
-def _node_name(node: Any) -> Name:
+def _node_name(node: object) -> Name:
     if hasattr(node, "item") and not isinstance(node, str):
         node = node.item()
     if isinstance(node, bool) or not isinstance(node, str | int):

@@ -43,7 +43,7 @@ _RANDOM_FRACTION = 0.8  # of the rows, whose hidden nodes have random initial le
 _BATCH_ROWS = 1 << 16  # rows whose nearest cluster centers are found at a time
 
 Scorers = dict[Name, FactorScorer]  # the parameters of every node: the result of an M-step
-Statistics = list[Any]  # of every factor
+FactorStatistics = list[Any]  # of every factor
 
 
 def fit_by_em(
@@ -161,7 +161,7 @@ class _NetworkEM:
                 )
         return evidence
 
-    def _count(self, table: Table) -> Statistics:
+    def _count(self, table: Table) -> FactorStatistics:
         """Return the statistics of the rows that are complete, over all levels."""
         schema = self.available.schema
         tally = count(table, self.available.factors, weight=self.weights, schema=schema, like=self.available)
@@ -184,14 +184,14 @@ class _NetworkEM:
                 initial += [self._count(self._with_random_cells()) for _ in range(n_init - 1)]
         self._fix_priors(initial[0])  # all initializations have the same objective
 
-        def warm_up(statistics: Statistics, n_iterations: int) -> Any:
+        def warm_up(statistics: FactorStatistics, n_iterations: int) -> Any:
             with self.objective.with_default_priors(self._counted(statistics)):
                 return self.objective.run(self, statistics, n_iterations)
 
         n_iterations = self.objective.warm_up_iterations
         return [partial(warm_up, statistics, n) for statistics in initial for n in n_iterations]
 
-    def _fix_priors(self, statistics: Statistics) -> None:
+    def _fix_priors(self, statistics: FactorStatistics) -> None:
         """Resolve the priors, for all initializations and iterations."""
         if self.objective.has_prior:
             nodes = self._by_node(statistics)
@@ -289,18 +289,18 @@ class _NetworkEM:
             table = table.with_codes(name, np.where(codes < 0, random, codes), domain)
         return table
 
-    def _by_node(self, statistics: Statistics) -> list[EstimatedNode]:
+    def _by_node(self, statistics: FactorStatistics) -> list[EstimatedNode]:
         """Return every node with its statistics."""
         nodes = nodes_of(self.available.factors, statistics)
         return [nodes[name] for name in self.nodes]
 
-    def _counted(self, statistics: Statistics) -> list[Any]:
+    def _counted(self, statistics: FactorStatistics) -> list[Any]:
         """Return the statistics of every node for estimation."""
         return [node.counted for node in self._by_node(statistics)]
 
     # ---- Iterations -------------------------------------------------------------------------------------------------
 
-    def maximize(self, expected: Statistics | Scorers) -> tuple[Scorers, float]:
+    def maximize(self, expected: FactorStatistics | Scorers) -> tuple[Scorers, float]:
         """M-step: return the parameters of every node and their log prior; initial parameters stay unchanged."""
         if isinstance(expected, dict):
             return expected, self.initial_log_prior
@@ -317,7 +317,7 @@ class _NetworkEM:
         )
         return dict(zip(self.nodes, with_constant, strict=True))
 
-    def expect(self, scorers: Scorers) -> tuple[Statistics, float]:
+    def expect(self, scorers: Scorers) -> tuple[FactorStatistics, float]:
         """E-step: return the expected statistics, and the log-likelihood of the observed cells."""
         tables = {name: scorer.parameters.table for name, scorer in scorers.items() if self.nodes[name].is_discrete}
         inference = self.inference.with_parameters(tables, self.network.leaves_of(scorers, self.constant))
@@ -338,7 +338,7 @@ class _NetworkEM:
 
     def _add_continuous(
         self,
-        expected: Statistics,
+        expected: FactorStatistics,
         inference: NetworkInference,
         batch: IncompleteBatch,
         group_weights: dict[tuple[Name, ...], np.ndarray],

@@ -47,12 +47,16 @@ class IdentifiedEffect(Result):
     """Effect under intervention beside the observational one; base of the results for both kinds of treatment."""
 
     def __init__(
-        self, identification: Identification, interventional: Any, observational: Any, given: Mapping[Any, Any]
+        self,
+        identification: Identification,
+        interventional: np.ndarray | float,
+        observational: np.ndarray | float,
+        given: Mapping[Any, Any],
     ) -> None:
         self.treatment, self.outcome, self.criterion, self.adjusted, self._unobserved = identification
-        self.interventional = interventional
-        self.observational = observational
-        self.difference = interventional - observational
+        self.interventional: Any = interventional
+        self.observational: Any = observational
+        self.difference: Any = interventional - observational
         self.given = dict(given)
         self._title = identification.title(given)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _CATEGORICAL = Categorical()
 
+Cells = np.ndarray | SparseRows  # of a continuous node
+
 
 class Evidence(NamedTuple):
     """Evidence of some rows.
@@ -93,7 +95,7 @@ def read_rows(inference: NetworkInference, table: Table, unseen: str, without: I
             column = factor_cells(table, [node], _CATEGORICAL, [inference.domains[node]], unseen)[:, 0]
             if (column >= 0).any():
                 codes[node] = column
-    cells = {}
+    cells: dict[Name, Any] = {}
     has_unknown = inference.presence and table.invalid_cells
     continuous = with_unknown(table, inference.presence.values(), {}) if has_unknown else table
     for node, scorer in inference.leaves.items():
@@ -132,7 +134,7 @@ def _read_component(
     return columns
 
 
-def _read_leaf(inference: NetworkInference, node: Name, cells: Any) -> Any:
+def _read_leaf(inference: NetworkInference, node: Name, cells: Cells | list[np.ndarray]) -> Cells:
     """Return the cells of a continuous node; raise DataError if they differ in kind from the fitted ones."""
     cells = chunk_of(cells, slice(None)) if isinstance(cells, list) else cells
     width = cells.n_columns if isinstance(cells, SparseRows) else math.prod(np.shape(cells)[1:])
@@ -197,7 +199,7 @@ def _read_value(inference: NetworkInference, node: Name, value: object, evidence
         del evidence.cells[indicator]
 
 
-def merge_cells(cells: np.ndarray | None, new: Any) -> Any:
+def merge_cells(cells: np.ndarray | None, new: np.ndarray) -> np.ndarray:
     """Merge cells of a leaf with evidence on other columns of it."""
     return new if cells is None else np.where(np.isnan(new), cells, new)
 

@@ -98,26 +98,32 @@ def sample_batches(
     cumulative = {node: np.cumsum(table, axis=-1) for node, table in inference.tables.items()}
     undefined = {node: rows for node, rows in inference.undefined_rows().items() if node in cumulative | log_densities}
     order = [node for node in inference.graph.nodes if nodes is None or node in nodes]
+
+    def visit(node: Name, codes: Codes, logs: np.ndarray) -> None:
+        """Draw an unobserved node into `codes`, or add the log probability of an observed one to `logs`."""
+        size = len(logs)
+        if node in evidence.codes:
+            codes[node] = np.full(size, evidence.codes[node][0])
+        above = tuple(codes[name] for name in inference.graph.parents[node])
+        if node in undefined:
+            _require_defined(inference, node, undefined[node][above] & ~np.isneginf(logs), above)
+        with np.errstate(divide="ignore"):
+            if node in log_densities:
+                logs += log_densities[node][inference.group(node, codes, size)]
+            elif node in evidence.codes:
+                logs += np.log(inference.tables[node][(*above, codes[node])])
+            elif node in cumulative:
+                ends = np.broadcast_to(cumulative[node][above], (size, len(inference.levels[node])))
+                codes[node] = (rng.random((size, 1)) * ends[:, -1:] >= ends[:, :-1]).sum(axis=1)
+            if node in evidence.likelihoods:
+                logs += np.log(evidence.likelihoods[node])[codes[node]]
+
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
         codes: Codes = {}
         logs = np.zeros(size)
         for node in order:
-            if node in evidence.codes:
-                codes[node] = np.full(size, evidence.codes[node][0])
-            above = tuple(codes[name] for name in inference.graph.parents[node])
-            if node in undefined:
-                _require_defined(inference, node, undefined[node][above] & ~np.isneginf(logs), above)
-            with np.errstate(divide="ignore"):
-                if node in log_densities:
-                    logs += log_densities[node][inference.group(node, codes, size)]
-                elif node in evidence.codes:
-                    logs += np.log(inference.tables[node][(*above, codes[node])])
-                elif node in cumulative:
-                    ends = np.broadcast_to(cumulative[node][above], (size, len(inference.levels[node])))
-                    codes[node] = (rng.random((size, 1)) * ends[:, -1:] >= ends[:, :-1]).sum(axis=1)
-                if node in evidence.likelihoods:
-                    logs += np.log(evidence.likelihoods[node])[codes[node]]
+            visit(node, codes, logs)
         yield codes, logs
 
 

@@ -22,7 +22,7 @@ from tallybayes.families.protocols.distribution_functions import conditional_mea
 from tallybayes.models.network.continuous_components import ContinuousComponent, with_intervention, with_leaves
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.clique_tree import CliqueTree, Likelihood, Propagated, Scope
-from tallybayes.models.network.inference.evidence import Evidence, read_evidence
+from tallybayes.models.network.inference.evidence import Cells, Evidence, read_evidence
 from tallybayes.models.network.inference.triangulation import find_order
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -333,14 +333,14 @@ class NetworkInference:
                 raise self.undefined_row_error(node, codes, f" (row {int(rows[k])})")
         return log_prob
 
-    def leaf_log_prob(self, node: Name, cells: Any, rows: slice = slice(None)) -> np.ndarray:
+    def leaf_log_prob(self, node: Name, cells: Cells, rows: slice = slice(None)) -> np.ndarray:
         """Return log p(cell | combination of parents' levels), (rows, combinations); the maximum where undefined."""
         logs = self._leaf_log_prob(node, cells, rows)
         undefined = np.isnan(logs)  # under maximum likelihood; `check_defined` rejects results that need it
         largest = np.where(undefined, -np.inf, logs).max(axis=1, keepdims=True)
         return np.where(undefined, np.where(np.isneginf(largest), 0.0, largest), logs)
 
-    def _leaf_log_prob(self, node: Name, cells: Any, rows: slice) -> np.ndarray:
+    def _leaf_log_prob(self, node: Name, cells: Cells, rows: slice) -> np.ndarray:
         """Return log p(cell | combination of parents' levels), (rows, combinations); NaN where undefined."""
         scorer = self.leaves[node]
         if isinstance(cells, SparseRows) and (form := self._forms[node]) is not None:

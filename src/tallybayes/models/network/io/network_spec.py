@@ -248,7 +248,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: float | np.number) -> float:
     try:
         return float(value)
     except OverflowError:

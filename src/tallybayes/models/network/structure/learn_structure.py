@@ -118,9 +118,10 @@ def learn_structure(
     StringOptions(tuple(_METHODS)).check("method", method)
     StringOptions(("error", "available")).check("missing", missing)
     given = {"start": start, "tabu_length": tabu_length, "n_restarts": n_restarts, "alpha": alpha}
-    for name, value in given.items():
-        if value is not None and _METHOD_OF_PARAMETER[name] != method:
-            raise EstimateError(f"{name}= is for method={_METHOD_OF_PARAMETER[name]!r}, found method={method!r}.")
+    misplaced = [name for name, value in given.items() if value is not None and _METHOD_OF_PARAMETER[name] != method]
+    if misplaced:
+        of_method = _METHOD_OF_PARAMETER[misplaced[0]]
+        raise EstimateError(f"{misplaced[0]}= is for method={of_method!r}, found method={method!r}.")
     tabu_length = _check_count("tabu_length", 20 if tabu_length is None else tabu_length)
     n_restarts = _check_count("n_restarts", 5 if n_restarts is None else n_restarts)
     n_bootstrap = _check_count("n_bootstrap", n_bootstrap)
@@ -146,23 +147,13 @@ def learn_structure(
     cache = ScoreCache(rows, scoring)
     _check_table_sizes(cache, initial)
     parents, n_counted = search(cache, "the search")
-    strengths = None
-    if n_bootstrap:
-        frequencies = np.zeros((len(parents), len(parents)))
-        for _ in progress(range(n_bootstrap), "bootstrap searches"):
-            sample = ScoreCache(rows.bootstrap_sample(rng), scoring)
-            marks = cpdag(_edges(search(sample, "")[0]), constraints.oriented)
-            frequencies += np.where(marks & marks.T, 0.5, marks)
-        strengths = _strengths_by_name(frequencies / n_bootstrap, rows.names)
+    frequencies = np.zeros((len(parents), len(parents)))
+    for _ in progress(range(n_bootstrap), "bootstrap searches"):
+        sample = ScoreCache(rows.bootstrap_sample(rng), scoring)
+        sample_marks = cpdag(_edges(search(sample, "")[0]), constraints.oriented)
+        frequencies += np.where(sample_marks & sample_marks.T, 0.5, sample_marks)
+    strengths = _strengths_by_name(frequencies / n_bootstrap, rows.names) if n_bootstrap else None
     scores = cache.scores(list(enumerate(parents)))
-    found = _edges(parents)
-    marks = cpdag(found, constraints.oriented)
-    pairs = [(parent, child) for child, parent in np.argwhere(found.T).tolist()]
-    without = cache.scores([(child, parents[child] ^ 1 << parent) for parent, child in pairs])
-    edges = {
-        (rows.names[a], rows.names[b]): (scores[b] - score_without, bool(marks[b, a]))
-        for (a, b), score_without in zip(pairs, without, strict=True)
-    }
     graph = Graph.read(
         {rows.names[child]: [rows.names[k] for k in members_of(mask)] for child, mask in enumerate(parents)}
     )
@@ -176,6 +167,7 @@ def learn_structure(
         n_bootstrap,
         constraints.description,
     )
+    edges = _gains_of_edges(cache, parents, scores, constraints)
     return Structure(graph, float(np.sum(scores)), edges, strengths, summary)
 
 
@@ -220,6 +212,21 @@ def _edges(parents: list[int]) -> np.ndarray:
     for child, mask in enumerate(parents):
         edges[list(members_of(mask)), child] = True
     return edges
+
+
+def _gains_of_edges(
+    cache: ScoreCache, parents: list[int], scores: list[float], constraints: Constraints
+) -> dict[tuple[Name, Name], tuple[float, bool]]:
+    """Return the loss of score without every edge, and whether it is reversible."""
+    names = cache.rows.names
+    edges = _edges(parents)
+    marks = cpdag(edges, constraints.oriented)
+    pairs = [(parent, child) for child, parent in np.argwhere(edges.T).tolist()]
+    without = cache.scores([(child, parents[child] ^ 1 << parent) for parent, child in pairs])
+    return {
+        (names[a], names[b]): (scores[b] - score_without, bool(marks[b, a]))
+        for (a, b), score_without in zip(pairs, without, strict=True)
+    }
 
 
 def _strengths_by_name(frequencies: np.ndarray, names: list[Name]) -> dict[tuple[Name, Name], tuple[float, float]]:
