@@ -52,8 +52,37 @@ def sensitivity(
     event_codes = {node: np.array([-1, code[0]]) for node, code in event_evidence.codes.items()}
     rows = evidence.take(np.zeros(2, dtype=np.intp)).with_codes(event_codes)  # the evidence without and with the event
     log_given = float(propagated.log_likelihood[0])
-    functions = _functions(inference, rows, evidence, set(event), log_given)
-    return Sensitivity(inference, dict(event), display_evidence(given, do), float(odds), *functions)
+    probability, indices, values, functions = _functions(inference, rows, evidence, set(event), log_given)
+    entries = _entries(inference, indices, values, functions, probability, float(odds))
+    # the first level of a binary node follows from the second
+    shown = [
+        entry
+        for (node, codes), entry in zip(indices, entries, strict=True)
+        if len(inference.levels[node]) != 2 or codes[-1] == 1
+    ]
+    shown.sort(key=lambda entry: (-round(entry.high - entry.low, 12), -round(abs(entry.slope), 12)))
+    return Sensitivity(dict(event), display_evidence(given, do), float(odds), probability, entries, shown)
+
+
+def _entries(
+    inference: NetworkInference,
+    indices: list[EntryIndex],
+    values: np.ndarray,
+    functions: np.ndarray,
+    probability: float,
+    odds: float,
+) -> list[Entry]:
+    """Return the entries of CPTs with the effect of each on the probability."""
+    slopes = functions[:, 0] - probability * functions[:, 2]
+    ends = np.sort([_event_probability(functions, end) for end in _with_other_odds(values, odds)], axis=0)
+    numbers = zip(values.tolist(), slopes.tolist(), *ends.tolist(), functions.tolist(), strict=True)
+    entries = []
+    for (node, (*parent_codes, code)), (value, slope, low, high, function) in zip(indices, numbers, strict=True):
+        parents = zip(inference.graph.parents[node], parent_codes, strict=True)
+        given = {parent: inference.levels[parent][k] for parent, k in parents}
+        a, b, c, d = function
+        entries.append(Entry(node, inference.levels[node][code], given, value, slope, low, high, (a, b, c, d)))
+    return entries
 
 
 class Entry(NamedTuple):
@@ -137,49 +166,29 @@ class Sensitivity(Result, Sequence[Entry]):
 
     def __init__(
         self,
-        inference: NetworkInference,
         event: dict[Any, Any],
         given: dict[Any, Any],
         odds: float,
         probability: float,
-        entries: list[EntryIndex],
-        values: np.ndarray,
-        functions: np.ndarray,
+        entries: list[Entry],
+        shown: list[Entry],
     ) -> None:
         self.event = event
         self.given = given
         self.odds = odds
         self.probability = probability
-        self._levels = inference.levels
-        self._parents = inference.graph.parents
         self._entries = entries
-        self._values = values
-        self._functions = functions
-        self._slopes = functions[:, 0] - probability * functions[:, 2]
-        self._ends = np.sort([_event_probability(functions, end) for end in _with_other_odds(values, odds)], axis=0)
-        shown = [k for k, (node, codes) in enumerate(entries) if len(self._levels[node]) != 2 or codes[-1] == 1]
-        widths = (self._ends[1] - self._ends[0]).round(12)
-        steepness = np.abs(self._slopes).round(12)
-        self._order = sorted(shown, key=lambda k: (-widths[k], -steepness[k]))
-
-    def _entry(self, k: int) -> Entry:
-        node, (*parent_codes, code) = self._entries[k]
-        given = {p: self._levels[p][c] for p, c in zip(self._parents[node], parent_codes, strict=True)}
-        value, slope, low, high = (float(part[k]) for part in (self._values, self._slopes, *self._ends))
-        a, b, c, d = self._functions[k].tolist()
-        return Entry(node, self._levels[node][code], given, value, slope, low, high, (a, b, c, d))
+        self._shown = shown
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
     @overload
     def __getitem__(self, index: slice) -> list[Entry]: ...
     def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
-        if isinstance(index, slice):
-            return [self._entry(k) for k in self._order[index]]
-        return self._entry(self._order[index])
+        return self._shown[index]
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._shown)
 
     def entry(self, node: Name, level: Hashable, given: Mapping[Any, Any] | None = None) -> Entry:
         """Return one entry, p(node = level | given).
@@ -191,9 +200,8 @@ class Sensitivity(Result, Sequence[Entry]):
         given : mapping from every parent to a level
         """
         levels = dict(given or {})
-        for k, (name, _) in enumerate(self._entries):
-            entry = self._entry(k)
-            same = name == node and _is_same(entry.level, level) and entry.given.keys() == levels.keys()
+        for entry in self._entries:
+            same = entry.node == node and _is_same(entry.level, level) and entry.given.keys() == levels.keys()
             if same and all(_is_same(entry.given[parent], value) for parent, value in levels.items()):
                 return entry
         raise DataError(
