@@ -165,6 +165,8 @@ def _with_all_levels(model: BayesianNetwork, tally: Tally, all_levels: Tally) ->
     """Return the tally with levels that occur only in rows with missing parents: EM counts them, CPTs do not."""
     domains = dict(tally.domains)
     for name, domain in all_levels.domains.items():
+        if isinstance(domain, Vocabulary):
+            continue
         is_sorted = tally.domains[name].is_sorted
         observed = Domain(domain.levels, name, is_sorted=is_sorted, has_missing_level=domain.has_missing_level)
         domains[name] = tally.domains[name].union(observed)
