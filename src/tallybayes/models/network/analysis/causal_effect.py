@@ -223,7 +223,7 @@ def _outcome_means(
         values = np.nan_to_num(scorer.family.mean(scorer.parameters)).reshape(inference.n_groups(leaf), -1)[:, [column]]
     means = np.zeros((joint.size, values.shape[1]))
     for batch, of_batch in inference.batches(rows):
-        means[possible[batch]] = inference.joint_posterior(parents, of_batch, rows, batch).T @ values
+        means[possible[batch]] = inference.joint_posterior(parents, of_batch).T @ values
     return means.reshape(len(joint), -1, values.shape[1]), joint.reshape(len(joint), -1)
 
 

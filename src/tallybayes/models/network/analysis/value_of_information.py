@@ -54,7 +54,7 @@ def value_of_information(
     joint = {node: np.zeros((len(proba), len(inference.levels[node]))) for node in nodes}
     for batch, propagated in inference.batches(rows):
         for node in nodes:
-            conditional = inference.joint_posterior([node], propagated, rows, batch).T
+            conditional = inference.joint_posterior([node], propagated).T
             joint[node][possible[batch]] = conditional * proba[possible[batch], None]
     expected_costs = proba @ costs
     values = {}

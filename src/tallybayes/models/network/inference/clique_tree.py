@@ -130,9 +130,9 @@ class CliqueTree:
         return table.transpose(*order, len(scope)).reshape(*shape, table.shape[-1])
 
     def load(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the potential of every clique, (*levels, 1): the product of its factors, from a table per scope."""
+        """Return the potential of every clique, (*levels, 1), from a table for every scope or for the first ones."""
         potentials = [np.ones((*clique.shape, 1)) for clique in self.cliques]
-        for scope, table in zip(self.scopes, tables, strict=True):
+        for scope, table in zip(self.scopes, tables, strict=False):
             number = self.home(scope)
             potentials[number] *= self.broadcast_to_clique(number, scope, np.asarray(table, dtype=float)[..., None])
         return potentials

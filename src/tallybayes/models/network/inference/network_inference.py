@@ -27,11 +27,8 @@ from tallybayes.models.network.inference.triangulation import find_order
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_MIN_OBSERVED_CELLS = 1 << 16  # rows times levels from which nodes observed in all rows get a clique tree without them
 _MAX_KEPT = 8  # clique trees kept besides the plain one
 _MAX_CELLS = 1 << 22  # scores of a batch of rows of a continuous node
-
-Factors = list[tuple[tuple[Name, ...], np.ndarray | None]]
 
 
 class Compiled(NamedTuple):
@@ -167,106 +164,60 @@ class NetworkInference:
         """Return the indices of nodes in the clique tree."""
         return tuple(self.index[node] for node in nodes)
 
-    def compile(self, together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
-        """Compile the tree with a clique that contains all nodes of `together`.
-
-        Nodes of `fixed` are observed in every row: they have one level in the tree, and CPTs with them are not part of
-        it, since `likelihoods` looks them up by row.
-        """
-        key = _, joined, _ = self.interventions, frozenset(together), frozenset(fixed)
+    def compile(self, together: Iterable[Name] = ()) -> Compiled:
+        """Compile the tree with a clique that contains all nodes of `together`."""
+        joined = frozenset(together)
+        key = self.interventions, joined
         if joined:
             plain = self.compile()
             variables = set(self.scope(joined))
             if any(variables.issubset(clique.variables) for clique in plain.tree.cliques):
                 return plain
         if key not in self.compiled:
-            self.compiled[key] = self._compile(*key)
+            self.compiled[key] = self._compile(joined)
             for kept in (self.compiled, self.trees):  # the plain tree and the last few
                 for old in list(kept)[1:-_MAX_KEPT]:
                     del kept[old]
         return self.compiled[key]
 
-    def _compile(self, cut: frozenset[Name], together: frozenset[Name], fixed: frozenset[Name]) -> Compiled:
-        factors: Factors = []
-        for node, table in self.tables.items():
-            family = (*self.graph.parents[node], node)
-            factors.append((family, None if fixed.intersection(family) else table))
-        factors += [(self.graph.parents[leaf], None) for leaf in self.leaves]
-        factors.append((tuple(together), None))
-        scopes = [self.scope(name for name in names if name not in fixed) for names, _ in factors]
-        key = cut, together, fixed
+    def _compile(self, together: frozenset[Name]) -> Compiled:
+        families = [(*self.graph.parents[node], node) for node in self.levels]
+        others = [self.graph.parents[leaf] for leaf in self.leaves]
+        scopes = [self.scope(names) for names in (*families, *others, tuple(together)) if names]
+        key = self.interventions, together
         if key not in self.trees:  # raises TooLargeError before allocation
-            sizes = [1 if node in fixed else len(levels) for node, levels in self.levels.items()]
-            self.trees[key] = CliqueTree(sizes, [scope for scope in scopes if scope], list(self.levels))
+            self.trees[key] = CliqueTree(self.sizes, scopes, list(self.levels))
         tree = self.trees[key]
-        tables = [
-            np.ones([tree.sizes[variable] for variable in scope]) if table is None else table
-            for scope, (_, table) in zip(scopes, factors, strict=True)
-            if scope
-        ]
-        return Compiled(tree, tree.load(tables))
+        return Compiled(tree, tree.load([self.tables[node] for node in self.levels]))
 
-    def likelihoods(
-        self, evidence: Evidence, rows: slice, fixed: frozenset[Name] = frozenset()
-    ) -> tuple[list[Likelihood], np.ndarray]:
+    def likelihoods(self, evidence: Evidence, rows: slice) -> tuple[list[Likelihood], np.ndarray]:
         """Return the evidence of some rows as likelihoods, and the logs of the factors divided out of them."""
         n_rows = len(range(evidence.n_rows)[rows])
         likelihoods = []
         offset = np.zeros(n_rows)
         for node, codes in evidence.codes.items():
             part = codes[rows]
-            if node not in fixed and (part >= 0).any():
+            if (part >= 0).any():
                 levels = np.arange(len(self.levels[node]))[:, None]
                 likelihoods.append(Likelihood(self.scope([node]), ((part == levels) | (part < 0)).astype(float)))
         for node, likelihood in evidence.likelihoods.items():
-            if node not in fixed:
-                likelihoods.append(Likelihood(self.scope([node]), likelihood[:, None]))
-        for node in self.levels if fixed else ():
-            names = (*self.graph.parents[node], node)
-            if fixed.intersection(names):
-                scope, reduced = self._reduce(names, self.tables[node][None], evidence, rows, fixed)
-                if scope:
-                    likelihoods.append(Likelihood(scope, reduced))
-                else:
-                    with np.errstate(divide="ignore"):
-                        offset += np.log(reduced)
+            likelihoods.append(Likelihood(self.scope([node]), likelihood[:, None]))
         for node, cells in evidence.cells.items():
             if node not in self.interventions:
-                parents = self.graph.parents[node]
+                scope = self.scope(self.graph.parents[node])
                 logs = self.leaf_log_prob(node, cells, rows)
-                table = logs.reshape(n_rows, *(len(self.levels[name]) for name in parents))
-                scope, reduced = self._reduce(parents, table, evidence, rows, fixed)
-                largest = reduced.reshape(-1, n_rows).max(axis=0)
+                largest = logs.max(axis=1)
                 finite = np.where(np.isneginf(largest), 0.0, largest)
                 offset += finite if scope else largest
                 if scope:
-                    likelihoods.append(Likelihood(scope, reduced - finite, True))
+                    table = (logs - finite[:, None]).T.reshape(*(self.sizes[k] for k in scope), n_rows)
+                    likelihoods.append(Likelihood(scope, table, True))
         return likelihoods, offset
 
-    def _reduce(
-        self, names: Sequence[Name], tables: np.ndarray, evidence: Evidence, rows: slice, fixed: frozenset[Name]
-    ) -> tuple[Scope, np.ndarray]:
-        """Reduce tables (rows, *levels) by nodes observed in every row: other nodes, and (*their levels, rows)."""
-        n_rows = len(range(evidence.n_rows)[rows])
-        index: list[Any] = [np.arange(n_rows) if len(tables) > 1 else np.zeros(n_rows, dtype=np.intp)]
-        index += [evidence.codes[name][rows] if name in fixed else slice(None) for name in names]
-        return self.scope(name for name in names if name not in fixed), np.moveaxis(tables[tuple(index)], 0, -1)
-
-    def joint_posterior(
-        self, nodes: Sequence[Name], propagated: Propagated, evidence: Evidence, rows: slice
-    ) -> np.ndarray:
+    def joint_posterior(self, nodes: Sequence[Name], propagated: Propagated) -> np.ndarray:
         """Return p(combination of levels of some nodes | evidence), (combinations, rows)."""
         n_rows = len(propagated.log_likelihood)
-        shape = tuple(len(self.levels[name]) for name in nodes)
-        free = [n for n, size in zip(nodes, shape, strict=True) if propagated.tree.sizes[self.index[n]] == size]
-        table = propagated.marginal(self.scope(free)) if free else np.ones(n_rows)
-        if len(free) < len(nodes):  # the others are observed in every row
-            index: list[Any] = [np.arange(n_rows)]
-            index += [slice(None) if name in free else evidence.codes[name][rows] for name in nodes]
-            full = np.zeros((n_rows, *shape))
-            full[tuple(index)] = np.moveaxis(table, -1, 0)
-            table = np.moveaxis(full, 0, -1)
-        return table.reshape(-1, n_rows)
+        return propagated.marginal(self.scope(nodes)).reshape(-1, n_rows) if nodes else np.ones((1, n_rows))
 
     def batches(
         self,
@@ -278,8 +229,6 @@ class NetworkInference:
     ) -> Iterator[tuple[slice, Propagated]]:
         """Propagate the evidence of batches of rows.
 
-        Nodes that are observed in all of many rows are looked up; `joint_posterior` has them too.
-
         Parameters
         ----------
         evidence : Evidence
@@ -290,15 +239,12 @@ class NetworkInference:
         together : nodes, optional
             Nodes whose joint distribution is requested.
         """
-        fixed: frozenset[Name] = frozenset()
-        if evidence.n_rows > 1 and evidence.n_rows * sum(self.sizes) > _MIN_OBSERVED_CELLS:
-            fixed = frozenset(node for node, codes in evidence.codes.items() if (codes >= 0).all())
-        compiled = self.compile(together, fixed)
+        compiled = self.compile(together)
         step = min([compiled.tree.batch_rows, *(self._batch_rows(node, evidence) for node in evidence.cells)])
         starts = range(0, evidence.n_rows, step)
         for start in starts if what is None else progress(starts, what):
             rows = slice(start, min(start + step, evidence.n_rows))
-            likelihoods, offset = self.likelihoods(evidence, rows, fixed)
+            likelihoods, offset = self.likelihoods(evidence, rows)
             propagated = compiled.tree.propagate(compiled.potentials, likelihoods, rows.stop - rows.start, down=down)
             propagated.log_likelihood[:] += offset
             yield rows, propagated
@@ -317,6 +263,8 @@ class NetworkInference:
             with np.errstate(divide="ignore"):
                 log_prob += np.log(self.tables[node])[index]
         for node, cells in evidence.cells.items():
+            if node in self.interventions:
+                continue
             step = self._batch_rows(node, evidence)
             group = self.group(node, evidence.codes, len(rows))
             undefined[node] = np.zeros(len(rows), dtype=bool)
@@ -386,7 +334,7 @@ class NetworkInference:
         """Return the means of all columns of a leaf."""
         scorer = self.leaves[node]
         n_rows = len(propagated.log_likelihood)
-        proba = self.joint_posterior(self.graph.parents[node], propagated, evidence, rows)
+        proba = self.joint_posterior(self.graph.parents[node], propagated)
         absent = np.zeros(n_rows, dtype=bool)
         if node in self.presence:
             proba, absent = self._given_present(node, proba, evidence, rows)
@@ -453,7 +401,7 @@ class NetworkInference:
         depends: dict[Any, bool] = {}
         for node in undefined:
             parents = graph.parents[node]
-            proba = self.joint_posterior(parents, propagated, evidence, rows)[undefined[node].ravel()]
+            proba = self.joint_posterior(parents, propagated)[undefined[node].ravel()]
             reached = (proba > 0) & possible
             for row in np.flatnonzero(reached.any(axis=0)):
                 key = node, patterns[row].tobytes()

@@ -99,7 +99,7 @@ def _query_continuous(
     parents = {name for node in continuous for name in engine.graph.parents[engine.leaf_of(node)]}
     discrete = [name for name in engine.levels if name in parents or name in query_nodes]
     evidence, propagated = run_query(engine, query_nodes, given, do, together=discrete)
-    proba = engine.joint_posterior(discrete, propagated, evidence, slice(0, 1))[:, 0]
+    proba = engine.joint_posterior(discrete, propagated)[:, 0]
     return continuous_query_result(engine, query_nodes, discrete, proba, evidence, display_evidence(given, do))
 
 

@@ -150,18 +150,45 @@ def predict_rows(
     }
     means: dict[Name, list[np.ndarray]] = {node: [] for node in query_nodes if inference.is_continuous(node)}
     log_likelihood = np.empty(n_rows)
+    is_scored = np.zeros(n_rows, dtype=bool)
+    (target,) = query_nodes if len(query_nodes) == 1 else ("",)
+    if target in probabilities and target not in evidence.codes and not inference.undefined_rows():
+        is_scored = _score_levels(inference, evidence, target, probabilities[target], log_likelihood)
     indicators = [inference.presence[node] for node in query_nodes if node in inference.presence]
-    for rows, propagated in inference.batches(evidence, what="predicting"):
+    others = np.flatnonzero(~is_scored)
+    incomplete = evidence.take(others)
+    for batch, propagated in inference.batches(incomplete, what="predicting"):
+        rows = others[batch]
         log_likelihood[rows] = propagated.log_likelihood
-        inference.check_defined(propagated, evidence, rows, [*query_nodes, *indicators])
+        inference.check_defined(propagated, incomplete, batch, [*query_nodes, *indicators])
         for node, table in probabilities.items():
-            table[rows] = inference.joint_posterior([node], propagated, evidence, rows).T
+            table[rows] = inference.joint_posterior([node], propagated).T
         for node, batches in means.items():
-            batches.append(inference.posterior_mean(node, propagated, evidence, rows))
+            batches.append(inference.posterior_mean(node, propagated, incomplete, batch))
     joined = {node: np.concatenate(batches) if batches else np.zeros(0) for node, batches in means.items()}
     predictions = RowPredictions(probabilities, joined, log_likelihood)
     _replace_impossible(inference, predictions, do)
     return predictions
+
+
+def _score_levels(
+    inference: NetworkInference, evidence: Evidence, node: Name, proba: np.ndarray, log_likelihood: np.ndarray
+) -> np.ndarray:
+    """Predict a node in rows with all other discrete nodes, by the probability of each level with the row.
+
+    This is faster than a clique tree. The results are written to `proba` and `log_likelihood`; the rows are returned.
+    """
+    is_complete = evidence.complete_rows(other for other in inference.levels if other != node)
+    rows = np.flatnonzero(is_complete)
+    if not len(rows):
+        return is_complete
+    levels = range(len(inference.levels[node]))
+    by_level = [evidence.with_codes({node: np.full(evidence.n_rows, level)}) for level in levels]
+    log_joint = np.stack([inference.log_joint(with_level, rows) for with_level in by_level], axis=1)
+    log_likelihood[rows] = np.logaddexp.reduce(log_joint, axis=1)
+    finite = np.where(np.isneginf(log_likelihood[rows]), 0.0, log_likelihood[rows])
+    proba[rows] = np.exp(log_joint - finite[:, None])
+    return is_complete
 
 
 def impute_rows(model: BayesianNetwork, X: Rows, do: Interventions, names: Iterable[Name] | None) -> dict[Name, Any]:

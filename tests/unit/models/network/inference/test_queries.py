@@ -65,11 +65,9 @@ def test_most_probable_equals_enumeration(data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("worth", [0, 1 << 16])  # whether columns that are always known are looked up
 @examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis_given(data=st.data())
-def test_predictions_of_incomplete_rows_equal_enumeration(monkeypatch, worth, data):
-    monkeypatch.setattr(network_inference, "_MIN_OBSERVED_CELLS", worth)
+def test_predictions_of_incomplete_rows_equal_enumeration(data):
     tables = data.draw(networks())
     nodes = list(tables.parents)
     n_rows = data.draw(st.integers(1, 6))
