@@ -261,9 +261,9 @@ _MAIL_WORDS = [
 
 def mail(folder: Path) -> Work:
     """Mails changed in every way, and read as a file, as a mbox and as bytes."""
-    from tallybayes.apps.spam.spam_score import UNCALIBRATED, SpamTotals, judge
+    from tallybayes.apps.spam.spam_score import UNCALIBRATED, SpamTotals, score_tokens
     from tallybayes.apps.spam.store.backends import storable
-    from tallybayes.apps.spam.store.message_codec import as_words
+    from tallybayes.apps.spam.store.message_codec import words_from_bytes
     from tallybayes.apps.spam.tokens import message_tokens as reading
     from tallybayes.apps.spam.tokens.message_batches import REFERENCE
     from tallybayes.apps.spam.tokens.token_kernel import mail_batch
@@ -305,10 +305,10 @@ def mail(folder: Path) -> Work:
             raise AssertionError("tokens that are not distinct, or empty")
         "".join(tokens).encode()  # they are stored
         batch = mail_batch(REFERENCE)
-        if batch is not None and batch.add(read) and as_words(batch.words()) != storable(tokens):
+        if batch is not None and batch.add(read) and words_from_bytes(batch.words()) != storable(tokens):
             raise AssertionError("other tokens where mails are compiled")
         counts = [rng.randrange(6) for _ in tokens]
-        if not 0 <= judge(tokens, counts, counts[::-1], totals, UNCALIBRATED).probability <= 1:
+        if not 0 <= score_tokens(tokens, counts, counts[::-1], totals, UNCALIBRATED).probability <= 1:
             raise AssertionError("a probability that is none")
         return "read" if tokens else "empty"
 

@@ -279,6 +279,7 @@ def test_applications_use_public_names_alone():
 UNIT = ROOT / "tests" / "unit"
 # Tests of the repository, not of a module.
 OF_ALL = {
+    "test_fuzz",
     "test_layout",
     "test_install",
     "test_setup",

@@ -96,8 +96,7 @@ def part_of(column: Column, name: Name) -> Any:
     """Return one part of every date of a column; missing if the date is missing or its type has no such part.
 
     The year is a numeric column. The other parts are categorical, Arrow dictionary arrays. Dates with a time zone are
-    in its local time. Strings are read as ISO 8601.
-
+    in its local time. Strings are read as ISO 8601. Infinite dates of databases are missing.
 
     Parameters
     ----------
@@ -116,7 +115,7 @@ def part_of(column: Column, name: Name) -> Any:
         dates, has_part = _as_dates(column, source, part)
     levels = _LEVELS.get(part, (0,))
     with reading(f"column {source!r}"):  # unknown time zones, dates out of range
-        values = getattr(pc, part)(dates) if has_part else pa.nulls(len(dates), pa.int64())
+        values = getattr(pc, part)(_finite(dates)) if has_part else pa.nulls(len(dates), pa.int64())
         if part == "year":
             return values if values.null_count else values.to_numpy()
         codes = pc.subtract(values, levels[0]).cast(pa.int8())
@@ -140,6 +139,20 @@ def _as_dates(column: Column, name: Name, part: str) -> tuple[pa.Array, bool]:
     if not parts:
         raise DataError.wrong_type(f"column {name!r}", f"of type {kind}", "dates, as during fitting")
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, part in parts
+
+
+def _finite(dates: pa.Array) -> pa.Array:
+    """Return dates without infinite ones, which DuckDB represents by the largest integers of their type."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = dates.view(pa.int32() if dates.type.bit_width == 32 else pa.int64())
+    largest = 2 ** (dates.type.bit_width - 1) - 1
+    extremes = pc.min_max(numbers).as_py()
+    if largest not in (extremes["max"], -(extremes["min"] or 0)):
+        return dates
+    is_infinite = pc.is_in(numbers, pa.array([largest, -largest], numbers.type))
+    return pc.if_else(is_infinite, pa.scalar(None, dates.type), dates)
 
 
 def _as_datetime(cell: object, row: int, name: Name, *, whole_days: bool) -> datetime | None:

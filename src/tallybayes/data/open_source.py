@@ -71,7 +71,7 @@ def _open_library_object(data: object) -> Source | None:
 
 
 def _open_batches(data: object) -> Source | None:
-    """Return the source of an iterator, a list of paths or frames, or an iterable without a length; else None."""
+    """Return the source of an iterator, a list of paths or frames, an iterable or a function of batches; else None."""
     if isinstance(data, Iterator):
         return Batches(lambda: data, "the iterator", once=True)
     if isinstance(data, list | tuple):
@@ -79,8 +79,12 @@ def _open_batches(data: object) -> Source | None:
             return _open_files(data, {})
         are_frames = bool(data) and all(hasattr(type(part), "columns") for part in data)
         return Batches(lambda: iter(data), "the list of frames") if are_frames else None
-    if isinstance(data, Iterable) and not hasattr(data, "__len__") and not hasattr(data, "__array__"):
+    if hasattr(data, "__len__") or hasattr(data, "__array__"):
+        return None
+    if isinstance(data, Iterable):
         return Batches(lambda: iter(data), "the batches")  # such as Ray's iter_batches
+    if callable(data) and not isinstance(data, type):
+        return Batches(lambda: iter(data()), "the batches")
     return None
 
 
@@ -175,8 +179,6 @@ def table(
         source: Source | None = _open_files(paths, {**text, "null_values": null_values}, format, arrow_types)
     elif query is not None:
         source = _open_query(data, query)
-    elif callable(data) and not isinstance(data, Source):
-        source = Batches(lambda: iter(data()), "the batches")
     else:
         source = open_source(data)
     if source is None:

@@ -293,15 +293,15 @@ def in_order(
                 future.cancel()
 
 
-def rows_of(schema: pa.Schema) -> int:
-    """Return the number of rows of a batch: fewer rows if there are many or wide columns."""
+def rows_of(schema: pa.Schema, n_bytes: int = BYTES, fewest: int = FEWEST) -> int:
+    """Return the number of rows of a batch of about `n_bytes`: fewer rows if there are many or wide columns."""
     bits = 0
     for field in schema:
         try:
             bits += field.type.bit_width
         except ValueError:  # text and other types of variable length
             bits += 128
-    return int(min(MOST, max(FEWEST, BYTES * 8 // max(1, bits))))
+    return int(min(MOST, max(fewest, n_bytes * 8 // max(1, bits))))
 
 
 def with_location(batches: Iterable[pa.Table], file: str, word: str, first: int) -> Iterator[pa.Table]:

@@ -94,10 +94,14 @@ def _writing_stream(
             out = stack.enter_context(pa.CompressedOutputStream(out, packer))
 
         def write(table: pa.Table) -> None:
-            if not writers:  # created late, so that an early error leaves no header line
-                writers.append(_writer(kind, out, empty.schema, delimiter, path))
-                stack.callback(writers[0].close)
-            writers[0].write_table(without_opaque(table))
+            try:
+                if not writers:  # created late, so that an early error leaves no header line
+                    writers.append(_writer(kind, out, empty.schema, delimiter))
+                    stack.callback(writers[0].close)
+                writers[0].write_table(without_opaque(table))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # types and cells a format does not have
+                hint = "Convert or remove the columns, or write to a file of another format."
+                raise DataError(f"the columns cannot be written to {path}: {error}.\n    {hint}") from None
 
         yield write
         write(empty)
@@ -118,25 +122,21 @@ class _KeptOpen:
         """Do nothing."""
 
 
-def _writer(kind: str, out: pa.NativeFile, schema: pa.Schema, delimiter: str, path: object) -> Any:
+def _writer(kind: str, out: pa.NativeFile, schema: pa.Schema, delimiter: str) -> Any:
     """Return the Arrow writer for a format."""
-    import pyarrow as pa
-
     if kind == "json":
         return _JsonLines(out)
-    try:
-        if kind == "parquet":
-            import pyarrow.parquet as pq
+    if kind == "parquet":
+        import pyarrow.parquet as pq
 
-            return pq.ParquetWriter(out, schema)
-        if kind == "ipc":
-            return pa.ipc.new_file(out, schema)
-        import pyarrow.csv as text
+        return pq.ParquetWriter(out, schema)
+    if kind == "ipc":
+        import pyarrow as pa
 
-        return text.CSVWriter(out, schema, write_options=text.WriteOptions(delimiter=delimiter))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        hint = "Convert or remove the columns." if kind == "parquet" else "Write .parquet, or convert the columns."
-        raise DataError(f"the columns cannot be written to {path}: {error}.\n    {hint}") from None
+        return pa.ipc.new_file(out, schema)
+    import pyarrow.csv as text
+
+    return text.CSVWriter(out, schema, write_options=text.WriteOptions(delimiter=delimiter))
 
 
 class _JsonLines:

@@ -79,9 +79,10 @@ def write_predictions(
     int, or a data frame
         The number of rows written.
 
-    Notes ----- The columns are those in `keep`, ``prediction``, and ``p(label)`` of every class. Underscores are
-    appended to the last two where a kept column has the same name, ignoring case. Columns that the model does not use
-    are ignored.
+    Notes
+    -----
+    The columns are those in `keep`, ``prediction``, and ``p(label)`` of every class. Underscores are appended to the
+    last two where a kept column has the same name, ignoring case. Columns that the model does not use are ignored.
 
     Examples
     --------

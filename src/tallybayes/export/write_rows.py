@@ -83,6 +83,8 @@ def source_to_write(source: Source, columns: Sequence[Name], to: Dialect | None)
     """
     import pyarrow as pa
 
+    for name in columns:
+        plain_type(source.schema.field(str(name)).type)  # raises an error if it cannot be written
     source, names, schema = source.keeping(columns, to)
     return source, names, pa.schema([field.with_type(plain_type(field.type)) for field in schema])
 

@@ -30,6 +30,13 @@ def _expected():
     return tb.NaiveBayes().fit(pd.concat([FRAME, FRAME]), "y").tally_
 
 
+def test_a_function_of_batches():
+    parts = lambda: iter([FRAME, FRAME])  # noqa: E731
+    model = tb.NaiveBayes().fit(parts, "y")
+    assert model.tally_ == _expected()
+    assert model.predict(parts).tolist() == 2 * model.predict(FRAME).tolist()
+
+
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas, pa.RecordBatch.from_pandas])
 @pytest.mark.parametrize("container", [list, tuple])
 def test_a_list_of_frames(kind, container):

@@ -474,13 +474,25 @@ def test_types_of_postgresql_alone_are_copied(postgresql_server, sizes, tmp_path
         assert (found[0]["ip"], found[0]["m"], found[0]["r"]) == ("10.0.0.1/8", "bad", "[1,5)")
 
 
-@pytest.mark.parametrize("to", ["told.parquet", "told.csv", "pandas"])
+@pytest.mark.parametrize("to", ["told.parquet", "told.csv", "pandas", "duckdb"])
 def test_unions_are_rejected(to, sizes, tmp_path):
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
         source = tb.table(connection, "SELECT 1.0 AS size, union_value(a := 1) AS u")
+        places = {"pandas": "pandas", "duckdb": (connection, "told")}
         with pytest.raises(tb.DataError, match=r"a column to be written is a sparse_union.*\n.*CAST"):
-            tb.write_predictions(sizes, source, to if to == "pandas" else tmp_path / to, keep=["u"])
+            tb.write_predictions(sizes, source, places.get(to, tmp_path / to), keep=["u"])
+
+
+@pytest.mark.parametrize("value", ["INTERVAL 3 MONTH", "'\\xFF'::BLOB"])
+@pytest.mark.parametrize("opened", [False, True])
+def test_cells_that_csv_does_not_have(value, opened, sizes, tmp_path):
+    path = tmp_path / "told.csv"
+    with pytest.importorskip("duckdb").connect() as connection, (tmp_path / "open.csv").open("wb") as file:
+        source = tb.table(connection, f"SELECT 1.0 AS size, {value} AS v")
+        with pytest.raises(tb.DataError, match=r"cannot be written to .*csv: .*\n.*another format"):
+            tb.write_predictions(sizes, source, file if opened else path, keep="v", format="csv" if opened else None)
+    assert not path.exists()
 
 
 def test_values_that_only_postgresql_has_are_kept(postgresql_server, sizes):
@@ -655,12 +667,13 @@ def test_nan_among_decimals_of_postgresql(postgresql_server, sizes, tmp_path):
     import psycopg
 
     with psycopg.connect(postgresql_server, autocommit=True) as connection:
-        connection.execute("CREATE TABLE given (size numeric(25, 2), price numeric(25, 2))")
-        connection.execute("INSERT INTO given VALUES ('NaN', 1.5), (12345678901234567890123.45, 2.5)")
+        connection.execute("CREATE TABLE given (size numeric(25, 2), price numeric(25, 2), free numeric)")
+        connection.execute("INSERT INTO given VALUES ('NaN', 1.5, 'NaN'), (12345678901234567890123.45, 2.5, 1e-21)")
         source = tb.table(connection, "given")
-        assert tb.write_predictions(sizes, source, tmp_path / "told.parquet", keep=["size", "price"]) == 2
+        assert tb.write_predictions(sizes, source, tmp_path / "told.parquet", keep=["size", "price", "free"]) == 2
         found = pq.read_table(tmp_path / "told.parquet")
         assert found["size"].to_pylist() == ["NaN", "12345678901234567890123.45"]
+        assert found["free"].to_pylist() == ["NaN", "0.000000000000000000001"]
         assert found.schema.field("price").type == pa.decimal128(25, 2)
         assert found["prediction"].to_pylist() == sizes.predict({"size": [np.nan, 1.2345678901234567e22]}).tolist()
 

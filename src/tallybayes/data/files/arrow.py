@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_PARQUET_ROWS = 1 << 17  # rows of a batch; twice as many where all cells are bytes
+_BATCH_BYTES = 3 << 20  # of a batch of a Parquet file; some batches are in memory at a time
+_BATCH_ROWS = 1 << 15  # its rows, at least, unless columns are many
 _LARGEST = 1 << 25  # bytes of the largest row group whose column chunks are read whole
 _BUFFER = 1 << 16  # bytes of a larger column chunk that are read at a time
 _MOST_ROWS = 1 << 22  # rows of a row group of small pages that is read through buffers
@@ -48,12 +50,12 @@ class ArrowFiles(Files):
         schemas: dict[str, pa.Schema] = {}
         for path in self.paths:
             with reading(path, f"as {self.format}"):
-                if self._is_stream(path):
-                    with pa.ipc.open_stream(path) as stream:
-                        schemas[path] = stream.schema.remove_metadata()
-                else:
-                    read = pq.read_schema if self.format == "parquet" else lambda path: pa.ipc.open_file(path).schema
-                    schemas[path] = read(path).remove_metadata()
+                with pa.OSFile(path) as file:  # a path would be mapped into memory
+                    if self.format == "parquet":
+                        schema = pq.read_schema(file)
+                    else:
+                        schema = (pa.ipc.open_stream if self._is_stream(path) else pa.ipc.open_file)(file).schema
+                    schemas[path] = schema.remove_metadata()
                 check_unique_names(schemas[path].names, path)  # decodes the names, which may not be UTF-8
         schema = united(schemas)
         if self.format != "parquet":
@@ -88,9 +90,8 @@ class ArrowFiles(Files):
         read = self._ipc
         n_rows = rows_of(schema)
         if self.format == "parquet":
-            narrow = all(pa.types.is_integer(kind) and kind.bit_width == 8 for kind in schema.types)
             read = self._parquet
-            n_rows = min(n_rows, _PARQUET_ROWS << narrow)
+            n_rows = min(n_rows, rows_of(schema, _BATCH_BYTES, _BATCH_ROWS))
         for path in self.paths:
             with reading(path, f"as {self.format}"):
                 yield from with_location(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
@@ -163,9 +164,11 @@ class ArrowFiles(Files):
         import pyarrow.dataset as ds
 
         if self._is_stream(path):
-            with pa.ipc.open_stream(path) as stream:
+            with pa.OSFile(path) as file, pa.ipc.open_stream(file) as stream:  # a path would be mapped into memory
                 for batch in stream:
                     yield pa.table(batch.select(schema.names)).cast(schema)
+                if os.path.getsize(path) < file.tell():  # Arrow takes the end of the file for that of the stream
+                    raise pa.ArrowInvalid("it was truncated while it was read")
             return
         dataset = ds.dataset(path, schema=self.schema, format="ipc")
         yield from dataset.to_batches(columns=schema.names, batch_size=n_rows, batch_readahead=2)

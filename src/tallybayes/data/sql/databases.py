@@ -289,14 +289,21 @@ class PostgreSQL(Dialect):
         return {field.name for field in fields if _NATIVE.match(types.get(field.name, ""))}
 
     def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
-        """Return the decimal columns with NaN."""
+        """Return the numeric columns with NaN or infinity, which decimals of Arrow do not have."""
         import pyarrow as pa
 
-        names = [name for name in columns if pa.types.is_decimal(schema.field(name).type)]
-        if not names:
+        fields = [schema.field(name) for name in columns]
+        numeric = [f.name for f in fields if pa.types.is_decimal(f.type) or f.metadata == {b"postgresql": b"numeric"}]
+        if not numeric:
             return []
-        tests = ", ".join(f"BOOL_OR({self.quote(name)} = 'NaN')" for name in names)
-        return [name for name, nan in zip(names, self.run(f"SELECT {tests} FROM {table}")[0], strict=True) if nan]
+        tests = ", ".join(f"BOOL_OR({self._is_special(self.quote(name))})" for name in numeric)
+        found = self.run(f"SELECT {tests} FROM {table}")[0]
+        return [name for name, is_special in zip(numeric, found, strict=True) if is_special]
+
+    @staticmethod
+    def _is_special(column: str) -> str:
+        """Return the condition that a number is NaN or infinite."""
+        return f"CAST({column} AS TEXT) IN ('NaN', 'Infinity', '-Infinity')"
 
     def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
         """Return the schema with decimal types for finite numeric columns and opaque types for times out of range.
@@ -314,7 +321,7 @@ class PostgreSQL(Dialect):
             elif field.metadata == {b"postgresql": b"numeric"}:
                 tests[name] = (
                     f"ARRAY[MAX(SCALE({column})), MAX(LENGTH(CAST(TRUNC(ABS({column})) AS TEXT))), "
-                    f"MAX(CASE WHEN CAST({column} AS TEXT) IN ('NaN', 'Infinity', '-Infinity') THEN 1 ELSE 0 END)]"
+                    f"MAX(CASE WHEN {self._is_special(column)} THEN 1 ELSE 0 END)]"
                 )
         results = self.run(f"SELECT {', '.join(tests.values())} FROM {table}")[0] if tests else ()
         for name, result in zip(tests, results, strict=True):

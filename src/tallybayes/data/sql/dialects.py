@@ -276,14 +276,14 @@ class Dialect:
 
 
 @contextmanager
-def reported() -> Iterator[None]:
+def reported(subject: str = "the database") -> Iterator[None]:
     """Convert errors of a database library to DataError."""
     try:
         yield
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"the database cannot answer the query: {first_line(error)}.") from error
+        raise DataError(f"{subject} cannot answer the query: {first_line(error)}.") from error
 
 
 @contextmanager
@@ -301,5 +301,6 @@ def _reporting_table(table: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of the message of an error."""
+    """Return the first line of the message of an error; of an error in Java, that of its exception there."""
+    error = getattr(error, "java_exception", error)
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

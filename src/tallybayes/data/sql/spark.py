@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tallybayes.data.named_matrix import check_unique_names
 from tallybayes.data.sampling import SAMPLE
 from tallybayes.data.source import Source, in_batches
-from tallybayes.data.sql.dialects import Dialect, first_line
+from tallybayes.data.sql.dialects import Dialect, first_line, reported
 from tallybayes.data.sql.query_source import FIRST, QUERY, Query, aliases, rows_by_column
 from tallybayes.errors import DataError
 from tallybayes.tally.factor import Name
@@ -61,15 +61,19 @@ class SparkSql(SparkText):
 
     def ask(self, query: str) -> Any:
         """Return the frame of a query; nothing is computed yet."""
-        return self.connection.sparkSession.sql(query, rows=self.connection)
+        with reported("Spark"):
+            return self.connection.sparkSession.sql(query, rows=self.connection)
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """Return all rows of the result of a query."""
-        return [tuple(row) for row in self.ask(query).collect()]
+        frame = self.ask(query)
+        with reported("Spark"):
+            return [tuple(row) for row in frame.collect()]
 
     def columns(self, table: str) -> list[str]:
         """Return the names of the columns."""
-        return list(self.connection.columns)
+        with reported("Spark"):
+            return list(self.connection.columns)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -106,19 +110,20 @@ class SparkFrame(Query):
         """The columns and their types, from the schema of the frame."""
         import pyarrow as pa
 
-        schema = self._select(self.names).limit(0).toArrow().schema  # with the time zone of the session
+        schema = _in_memory(self._select(self.names).limit(0)).schema  # with the time zone of the session
         opaque = {name: pa.opaque(pa.string(), kind, "Spark") for name, kind in self._alone.items()}
         return pa.schema([(field.name, opaque.get(field.name, field.type)) for field in schema])
 
     @cached_property
     def _alone(self) -> dict[str, str]:
         """The columns of types that Arrow does not have, such as intervals of months, with their types."""
-        kinds = {field.name: field.dataType.simpleString() for field in self.dialect.connection.schema}
+        with reported("Spark"):
+            kinds = {field.name: field.dataType.simpleString() for field in self.dialect.connection.schema}
         return {name: kind for name, kind in kinds.items() if _ALONE.search(kind)}
 
     def _rows(self, frame: DataFrame) -> pa.Table:
         """Return the rows of a selection in memory."""
-        table = frame.toArrow()
+        table = _in_memory(frame)
         return table.cast(self.schema) if self._alone else table
 
     def exact(self, columns: Sequence[Name]) -> SparkFrame:
@@ -138,7 +143,8 @@ class SparkFrame(Query):
     def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
         """Return a random sample of the rows, drawn by Spark, and the number of all rows."""
         frame = self._select(self.names)
-        n_rows = frame.count()
+        with reported("Spark"):
+            n_rows = frame.count()
         return self._rows(frame if n_rows <= n else frame.sample(n / n_rows, seed=0)), n_rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -156,7 +162,8 @@ class SparkFrame(Query):
             return pyarrow.table({"rows": [sink.getvalue().to_pybytes()]}, schema)
 
         packed = self.map(pack, columns, schema)
-        yield from in_batches(pa.ipc.open_stream(row[0]).read_all() for row in packed.toLocalIterator())
+        with reported("Spark"):
+            yield from in_batches(pa.ipc.open_stream(row[0]).read_all() for row in packed.toLocalIterator())
 
     def map(self, function: Callable[[pa.Table], pa.Table], columns: Sequence[str] | None, schema: pa.Schema) -> Any:
         """Return the frame that a function computes from the rows, batch by batch, on the workers.
@@ -237,6 +244,12 @@ def open_session(session: SparkSession, query: str) -> SparkFrame:
         except Exception as error:
             errors.append(first_line(error))
     raise DataError(f"the table {query!r} cannot be read: {errors[-1]}.")
+
+
+def _in_memory(frame: DataFrame) -> pa.Table:
+    """Return the rows of a frame."""
+    with reported("Spark"):
+        return frame.toArrow()
 
 
 def _quoted(name: str) -> str:

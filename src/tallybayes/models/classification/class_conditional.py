@@ -754,10 +754,12 @@ class ClassConditionalModel(Model):
             The result columns are `keep`, ``prediction``, and ``p(label)`` for each class. A name that is not unique,
             ignoring case, gets an underscore.
 
-        Notes ----- The database returns rows in any order: use `keep` to identify them. NULL and NaN are missing cells.
-        Unseen levels are treated as ``unseen`` specifies. Rows for which `predict_proba` raises an error (infinite
-        numbers, missing word counts, ``unseen="error"``) have the prediction NULL. Numbers with a log probability below
-        −1e15 in every class lose the precision needed to compare the classes.
+        Notes
+        -----
+        The database returns rows in any order: use `keep` to identify them. NULL and NaN are missing cells. Unseen
+        levels are treated as ``unseen`` specifies. Rows for which `predict_proba` raises an error (infinite numbers,
+        missing word counts, ``unseen="error"``) have the prediction NULL. Numbers with a log probability below −1e15 in
+        every class lose the precision needed to compare the classes.
 
         Examples
         --------
@@ -800,8 +802,10 @@ class ClassConditionalModel(Model):
             outputs are the "label", as in ``classes_``, and the "probabilities", (rows, classes). An output with the
             name of a column gets an underscore.
 
-        Notes ----- Unseen levels are treated as ``unseen`` specifies; "error" is not supported. Rows for which
-        `predict_proba` raises an error (infinite numbers, missing word counts) have NaN probabilities.
+        Notes
+        -----
+        Unseen levels are treated as ``unseen`` specifies; "error" is not supported. Rows for which `predict_proba`
+        raises an error (infinite numbers, missing word counts) have NaN probabilities.
 
         Examples
         --------

@@ -158,7 +158,8 @@ def test_a_file_that_is_truncated_while_it_is_read(largest: int, cells: int, tmp
     path, rng = tmp_path / "rows.parquet", np.random.default_rng(0)
     x = rng.integers(0, 200, 300_000).astype(np.int8)
     pq.write_table(pa.table({"x": x}), path, row_group_size=100_000)
-    for name, value in {"_LARGEST": largest, "_MOST_CELLS": cells, "_MOST_ROWS": cells, "_PARQUET_ROWS": 1000}.items():
+    sizes = {"_LARGEST": largest, "_MOST_CELLS": cells, "_MOST_ROWS": cells, "_BATCH_BYTES": 1, "_BATCH_ROWS": 1000}
+    for name, value in sizes.items():
         monkeypatch.setattr(f"tallybayes.data.files.arrow.{name}", value)
     maps = Path("/proc/self/maps")
     batches = tb.table(path).batches()
@@ -174,6 +175,21 @@ def test_a_file_that_is_truncated_while_it_is_read(largest: int, cells: int, tmp
     else:
         assert n_rows == 300_000
         assert not cells
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["file", "stream"])
+def test_an_arrow_file_that_is_truncated_while_it_is_read(stream: bool, tmp_path: Path) -> None:
+    path, rows = tmp_path / "rows.arrow", pa.table({"x": np.arange(3_000_000.0)})
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(path, rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=100_000)
+    maps = Path("/proc/self/maps")
+    batches = tb.table(path).batches()
+    next(batches)
+    assert not maps.exists() or str(path) not in maps.read_text()
+    with open(path, "r+b") as file:
+        file.truncate(5000)
+    with pytest.raises(tb.DataError, match=r"rows.arrow cannot be read as ipc"):
+        list(batches)
 
 
 def test_files_are_closed_after_they_are_read(tmp_path: Path) -> None:

@@ -87,6 +87,17 @@ def test_a_frame_without_decimals(any_spark):
     assert tb.NaiveBayes().fit(query, "y").tally_["y"].table.sum() == 6
 
 
+def test_errors_of_spark_name_the_cause(any_spark):
+    """A frame is computed when it is read, and may fail then."""
+    whole = any_spark.range(2000).selectExpr("CASE WHEN id % 2 = 0 THEN 'a' ELSE 'b' END AS y", "id")
+    overflow = whole.selectExpr("y", "CAST(id AS TINYINT) AS x")
+    with pytest.raises(tb.DataError, match=r"Spark cannot answer the query: .*CAST_OVERFLOW"):
+        tb.NaiveBayes().fit(overflow, "y")
+    model = tb.NaiveBayes({"x": tb.Gaussian()}).fit(whole.selectExpr("y", "id AS x"), "y")
+    with pytest.raises(tb.DataError, match=r"Spark cannot answer the query: "):
+        model.predict(overflow)
+
+
 def test_rows_are_read_in_order_and_in_parts(spark, monkeypatch):
     monkeypatch.setattr("tallybayes.data.source.in_batches.__defaults__", (500,))
     source = open_source(spark.range(2_000, numPartitions=4).withColumnRenamed("id", "a.b"))

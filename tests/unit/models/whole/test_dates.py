@@ -236,6 +236,23 @@ def test_duckdb_counts_the_parts_where_the_rows_are():
         check_database(tb.table(database, "t"), rows)
 
 
+def test_infinite_dates_of_duckdb_are_missing_wherever_they_are_read():
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    with duckdb.connect() as database:
+        database.execute(
+            "CREATE TABLE days AS SELECT CASE WHEN i % 5 = 0 THEN 'infinity'::TIMESTAMP "
+            "ELSE TIMESTAMP '2020-01-31 05:00' + INTERVAL (i) DAY END AS t, "
+            "CASE WHEN i % 7 = 0 THEN '-infinity'::DATE ELSE DATE '2020-01-01' END AS d, "
+            "CASE WHEN i % 2 = 0 THEN 'a' ELSE 'b' END AS y FROM range(50) AS r(i) ORDER BY i"
+        )
+        model = tb.NaiveBayes().fit(tb.table(database, "days"), "y")  # counted by DuckDB
+        rows = database.sql("SELECT * FROM days").to_arrow_table()
+        here = tb.NaiveBayes().fit(rows, "y")
+        np.testing.assert_allclose(here.predict_proba(rows), model.predict_proba(rows), rtol=1e-12)
+        exported = database.execute(model.to_sql("duckdb", "days")).fetchall()
+    np.testing.assert_allclose(model.predict_proba(rows), [one[1:] for one in exported], rtol=1e-9)
+
+
 def test_sqlite_counts_the_parts_where_the_rows_are():
     """By the types that a table declares, where its values are what these say."""
     database = sqlite3.connect(":memory:")
