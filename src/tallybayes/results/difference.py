@@ -78,8 +78,17 @@ class Difference(Result):
         parts: list[str | ResultTable] = [title + (f" ({self.note})" if self.note else "")]
         if self.classes:
             moved = "" if np.isnan(self.class_bits) else f"p(class) moved by {_bits(self.class_bits)} bits"
-            rows = [[printable(label), *map(_rows, counts)] for label, counts in self.classes.items()]
-            parts.append(ResultTable(rows, ["class", "before", "after"], moved, max_rows=_SHOWN))
+            totals = [max(sum(counts), 1e-300) for counts in zip(*self.classes.values(), strict=True)]
+            rows = [
+                [
+                    printable(label),
+                    *map(_rows, counts),
+                    *(f"{n / total:.1%}" for n, total in zip(counts, totals, strict=True)),
+                ]
+                for label, counts in self.classes.items()
+            ]
+            head = ["class", "before", "after", "frequency", "frequency"]
+            parts.append(ResultTable(rows, head, moved, align="lr", max_rows=_SHOWN))
         rows = [
             [
                 printable(each.column),
@@ -89,7 +98,7 @@ class Difference(Result):
             ]
             for each in self.columns
         ]
-        parts.append(ResultTable(rows, ["column", "bits", "most in", "levels"], max_rows=_SHOWN))
+        parts.append(ResultTable(rows, ["column", "bits", "largest in", "levels"], align="lrl", max_rows=_SHOWN))
         for name, columns in (("only before", self.only_before), ("only after", self.only_after)):
             if columns:
                 parts.append(f"{name}: {', '.join(map(printable, columns))}")

@@ -184,6 +184,15 @@ class Result:
 
         return pd.DataFrame(self._frame_data())
 
+    def parts(self) -> list[str | ResultTable]:
+        """Return the text and the tables that are shown, in order, for programs that lay them out themselves.
+
+        Returns
+        -------
+        list of str or ResultTable
+        """
+        return list(self._content())
+
     def __repr__(self) -> str:
         parts = (part if isinstance(part, str) else "\n".join(part.lines()) for part in self._content())
         return self._separator.join(parts)

@@ -1,4 +1,4 @@
-"""Leaderboards, models, evaluations and explanations as tables in the terminal."""
+"""Results, models, parameters, metrics and explanations as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -9,40 +9,24 @@ from tallybayes.apps.cli.console import answer_table, number, print_result, prin
 
 if TYPE_CHECKING:
     import tallybayes as tb
-    from tallybayes.models.ensemble.leaderboard import Leaderboard
     from tallybayes.models.inspection.model_summary import Summary
-    from tallybayes.results.difference import Difference
     from tallybayes.results.evaluation import RowEvaluation
     from tallybayes.results.metric_intervals import MetricEstimate
+    from tallybayes.results.result import Result
 
 MOST = 40  # maximum lines of a table; --json has all
 
 
-def show_report(report: Leaderboard) -> None:
-    """Print a leaderboard: the candidates and their held-out log loss."""
-    is_ensemble = sum(candidate.weight > 0 for candidate in report.tried) > 1
-    print_result(
-        f"Selected from {len(report.tried)} candidates by {report.n_folds}-fold cross-validation on "
-        f"{report.n_rows:,} rows\n"
-        f"  held-out log loss of the {'ensemble' if is_ensemble else 'model'}: {report.loss:.3f} "
-        f"({report.low:.3f} to {report.high:.3f}), accuracy {report.accuracy:.3f}\n"
-    )
-    lines = [
-        (
-            candidate.name,
-            f"{candidate.loss:.3f}",
-            f"{candidate.low:.3f} to {candidate.high:.3f}",
-            f"{candidate.weight:.2f}" if candidate.weight else "·",
-        )
-        for candidate in report.tried
-    ]
-    answer_table(("candidate", "log loss", "95 % interval", "weight"), lines, (1, 2, 3))
-    for head, cells in (
-        (("column", "suggested family"), report.columns),
-        (("dropped column", "reason"), report.dropped_columns),
-    ):
-        show_lines(head, [(name, _family(value)) for name, value in cells.items()])
-    show_lines(("skipped candidate", "reason"), list(report.skipped.items()))
+def show_result(result: Result) -> None:
+    """Print a result of the library, its tables as wide as the terminal."""
+    for position, part in enumerate(result.parts()):
+        if isinstance(part, str):
+            print_result(f"\n{part}" if position else part)
+            continue
+        if part.title:
+            print_result(f"\n{part.title}")
+        right = [column for column in range(len(part.head)) if (part.align + part.align[-1] * column)[column] == "r"]
+        show_lines(part.head, part.rows, right, n_lines=part.n_rows)
 
 
 def show_summary(summary: Any) -> None:
@@ -98,32 +82,6 @@ def show_parameters(document: dict[str, Any], mass: float, all_lines: bool) -> N
         show_lines(
             (*document["given"], "covariance with", ""), covariances, (2,), len(covariances) if all_lines else MOST
         )
-
-
-def show_difference(difference: Difference) -> None:
-    """Print the differences between two models."""
-    print_result(f"{difference.kind}: {rows(difference.rows[0])} rows before, {rows(difference.rows[1])} after")
-    if difference.note:
-        print_result(f"  {printable(difference.note)}")
-    if difference.classes:
-        totals = [max(sum(counts[k] for counts in difference.classes.values()), 1e-300) for k in (0, 1)]
-        lines = [
-            (label, *map(rows, counts), *(f"{100 * n / total:.1f} %" for n, total in zip(counts, totals, strict=True)))
-            for label, counts in difference.classes.items()
-        ]
-        show_lines(("class", "before", "after", "frequency", "frequency"), lines, (1, 2, 3, 4))
-        print_result(f"  p(class): {_format_bits(difference.class_bits)} bits")
-    lines = []
-    for column in difference.columns:
-        largest = "" if column.group is None else f"{column.group} ({_format_bits(column.group_bits)})"
-        levels = [f"+{level}" for level in column.new_levels] + [f"-{level}" for level in column.gone_levels]
-        more = f" … {len(levels) - 6} more" if len(levels) > 6 else ""
-        name = ", ".join(map(str, column.column)) if isinstance(column.column, tuple) else column.column
-        lines.append((name, _format_bits(column.bits), largest, " ".join(levels[:6]) + more))
-    show_lines(("column", "bits", "largest in", "levels"), lines, (1,))
-    for title, names in (("only before", difference.only_before), ("only after", difference.only_after)):
-        if names:
-            print_result(f"\n{title}: {', '.join(map(printable, names))}")
 
 
 def show_evaluation(result: RowEvaluation) -> None:
@@ -188,21 +146,20 @@ def show_explanation(explanation: tb.Explanation, number: int) -> None:
 
 
 def show_lines(
-    heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = (), most: int = MOST
+    heads: Sequence[str],
+    lines: Sequence[Sequence[Any]],
+    right: Sequence[int] = (),
+    most: int = MOST,
+    n_lines: int | None = None,
 ) -> None:
     """Print a table with at most `most` lines, and the number of remaining lines."""
     if not lines:
         return
     print_result("")
     answer_table(heads, lines[:most], right)
-    if len(lines) > most:
-        print_result(f"… {len(lines) - most:,} more; --json has all")
-
-
-def _family(value: object) -> str:
-    """Format a family; of a discretized column, its bins."""
-    bins = getattr(value, "bins", ())
-    return f"{len(bins)} bins: {', '.join(bins)}" if bins else str(value)
+    n_more = (n_lines or len(lines)) - len(lines[:most])
+    if n_more:
+        print_result(f"… {n_more:,} more; --json has all")
 
 
 def _format_missing(missing: float | None) -> str:
@@ -210,11 +167,6 @@ def _format_missing(missing: float | None) -> str:
     return (
         "" if missing is None else "0 %" if missing == 0 else "< 0.1 %" if missing < 0.001 else f"{100 * missing:.3g} %"
     )
-
-
-def _format_bits(bits: float) -> str:
-    """Format a number of bits; a dash for NaN."""
-    return "—" if bits != bits else "0" if abs(bits) < 5e-7 else f"{bits:.3g}"
 
 
 def _format_metric(metric: MetricEstimate) -> str:

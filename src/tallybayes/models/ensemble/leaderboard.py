@@ -86,11 +86,11 @@ class Leaderboard(Result):
         selected = [entry for entry in self.tried if entry.weight > 0]
         others = [entry for entry in self.tried if entry.weight == 0]
         shown = sorted([*selected, *others[: max(0, _SHOWN - len(selected))]], key=lambda entry: entry.loss)
-        subject = "the mixture" if len(selected) > 1 else "it"
+        subject = "ensemble" if len(selected) > 1 else "model"
         title = [
-            f"Chosen from {len(self.tried)} candidates by {self.n_folds} folds of "
+            f"Selected from {len(self.tried)} candidates by {self.n_folds}-fold cross-validation on "
             f"{rows_looked_at(self.n_rows, self.n_total)} in {self.seconds:.2g} s",
-            f"  held out, {subject} has log-loss {self.loss:.3f} ({self.low:.3f} to {self.high:.3f}), "
+            f"  held-out log loss of the {subject}: {self.loss:.3f} ({self.low:.3f} to {self.high:.3f}), "
             f"accuracy {self.accuracy:.3f}",
             *map(str, self.leaks),
         ]
@@ -104,8 +104,8 @@ class Leaderboard(Result):
             ]
             for entry in shown
         ]
-        head = ["candidate", "log-loss", "95 % interval", "weight", "seconds"]
-        parts = {"column": self.columns, "left out": self.dropped_columns, "not tried": self.skipped}
+        head = ["candidate", "log loss", "95 % interval", "weight", "seconds"]
+        parts = {"column": self.columns, "dropped column": self.dropped_columns, "skipped candidate": self.skipped}
         return [
             "\n".join(title),
             ResultTable(rows, head, align="lrlrr", n_rows=len(self.tried)),
@@ -116,7 +116,7 @@ class Leaderboard(Result):
 def _column_table(name: str, part: Mapping[Any, Any]) -> ResultTable:
     """Return a table of columns or candidates with their families or reasons."""
     rows = [[printable(key), _shown_value(value)] for key, value in part.items()]
-    return ResultTable(rows, [name, "suggested family" if name == "column" else "because"], max_rows=_SHOWN)
+    return ResultTable(rows, [name, "suggested family" if name == "column" else "reason"], max_rows=_SHOWN)
 
 
 def _shown_value(value: Any) -> str:
@@ -129,7 +129,7 @@ def _shown_value(value: Any) -> str:
 def rows_looked_at(n_rows: int, n_total: int) -> str:
     """Return a phrase that describes the rows of a search."""
     sampled = n_total > n_rows
-    return f"{n_rows:,} rows sampled at random of {n_total:,}" if sampled else f"{n_rows} rows"
+    return f"{n_rows:,} rows sampled at random of {n_total:,}" if sampled else f"{n_rows:,} rows"
 
 
 def interval(losses: np.ndarray, weight: np.ndarray | None) -> tuple[float, float, float]:

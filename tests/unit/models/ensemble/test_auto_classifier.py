@@ -194,8 +194,8 @@ def test_a_table_as_people_have_it():
     assert list(model.feature_names_in_) == list(frame)
     text = repr(model.leaderboard_)
     assert "candidate" in text
-    assert "log-loss" in text
-    assert "because" in text
+    assert "log loss" in text
+    assert "reason" in text
     assert "'" not in text.splitlines()[0]
     assert len(model.leaderboard_.to_frame()) == len(model.leaderboard_.tried)
     by_name = tb.AutoClassifier().fit(frame.assign(answer=y), "answer")

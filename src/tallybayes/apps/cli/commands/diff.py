@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tallybayes.apps.cli.cli_errors import CommandError
 from tallybayes.apps.cli.console import File, answer_json
 from tallybayes.apps.cli.model_files import load
-from tallybayes.apps.cli.rich_tables import show_difference
+from tallybayes.apps.cli.rich_tables import show_result
 
 if TYPE_CHECKING:
     from tallybayes.results.difference import Difference
@@ -46,7 +46,7 @@ def diff(before: File, after: File, /, *, json: bool = False) -> None:
     if json:
         answer_json(_as_json(difference))
     else:
-        show_difference(difference)
+        show_result(difference)
 
 
 def _as_json(difference: Difference) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResource
 from tallybayes.apps.cli.json_output import model_to_json
 from tallybayes.apps.cli.model_files import check_free, load, save, target_of
 from tallybayes.apps.cli.model_options import MODELS, make, passed_options, read_families, read_prior, read_structure
-from tallybayes.apps.cli.rich_tables import show_report, show_summary
+from tallybayes.apps.cli.rich_tables import show_result, show_summary
 from tallybayes.apps.cli.row_columns import ROW_COLUMNS, RowColumns
 from tallybayes.messages import redacted
 
@@ -177,7 +177,7 @@ def fit(
         leaderboard = {} if report is None else {"report": _leaderboard_to_json(report)}
         answer_json({**model_to_json(fitted), "file": path, **leaderboard})
     elif report is not None:
-        show_report(report)
+        show_result(report)
     else:
         show_summary(fitted.summary())
 

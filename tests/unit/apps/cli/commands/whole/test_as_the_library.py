@@ -186,7 +186,7 @@ def test_what_changed_between_two_models(files, done, tally):
     assert [one["bits"] for one in told["columns"]] == [one.bits for one in expected.columns]
     shown = done("diff a.tally b.tally")
     assert "NaiveBayes: 200 rows before, 300 after" in shown
-    assert "p(class): " in shown
+    assert "p(class) moved by " in shown
     done("fit penguins.csv -t species -m one-dependence -o c.tally")
     wrong = tally("diff a.tally c.tally")
     assert wrong.code == 1
