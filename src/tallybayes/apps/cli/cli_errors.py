@@ -62,32 +62,34 @@ def _replace_phrases(line: str) -> str:
     return line
 
 
-# Part of a hint of the library -> hint of the command.
+# Part of a hint of the library -> hint of the command. A test finds each part in a message of the library.
 _HINTS = {
-    "To ignore them, drop these columns": "    Leave the column out: --columns NAME=ignore.",
-    "Convert dates to": "    Leave the column out: --columns NAME=ignore.",
-    "Convert durations to": "    Leave the column out: --columns NAME=ignore.",
-    "Convert times of day": "    Leave the column out: --columns NAME=ignore.",
-    "Convert bytes to": "    Leave the column out: --columns NAME=ignore.",
-    "Split them into": "    Leave the column out: --columns NAME=ignore.",
+    **dict.fromkeys(
+        (
+            "To ignore them, drop these columns",
+            "Convert dates to",
+            "Convert durations to",
+            "Convert times of day",
+            "Convert bytes to",
+            "Split them into",
+        ),
+        "    Leave the column out: --columns NAME=ignore.",
+    ),
     "Expected a file written by save()": "    Expected a model written by 'tally fit'.",
     "or import the module that defines it": "    Upgrade with pip install --upgrade tallybayes.",
     "Pass the columns the model was fitted on": "    DATA needs the columns that the model was fitted on.",
-    "Name those to be read: tb.table": "    Give all files the same columns.",
-    "Name them with one *": "    Name files of one kind, with one pattern.",
+    "Select the columns to read: tb.table": "    Give all files the same columns.",
     "unlabeled='em'": "    Pass --unlabeled em to use such rows, or --unlabeled skip to leave them out.",
     "prior such as tb.": "    Pass --estimate bayes, or more rows.",
     "Add it with partial_fit": "    'tally show' lists the classes.",
 }
 _PHRASES = {
-    "Pass a path that": "Name a file that",
-    "expected a line of names, or names=[...] and rows": "expected a line of names, or --names NAME … and rows",
     "names=[...]": "--names NAME …",
     "sample_weight": "--weight",
     "n_components is": "--components is",
     "n_states is": "--states is",
     "degree is": "--degree is",
-    "what Receipt.save wrote": "a file of 'tally forget --receipt'",
+    "a file written by Receipt.save": "a file of 'tally forget --receipt'",
     "columns=[...]": "--columns",
 }
 # Python code: calls, keyword arguments, attributes of the package.

@@ -1,5 +1,6 @@
 """What goes wrong is told in words, on standard error, with an exit code; never a traceback."""
 
+import ast
 import os
 import sqlite3
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tallybayes as tb
-from tallybayes.apps.cli import runner
+from tallybayes.apps.cli import cli_errors, runner
 from tallybayes.apps.cli.cli_errors import user_message
 
 HERE = {**os.environ, "PYTHONPATH": str(Path(tb.__file__).parents[1])}
@@ -222,3 +223,27 @@ def test_columns_of_other_types_can_be_left_out(error):
 )  # fmt: skip
 def test_no_message_speaks_python(error, told):
     assert user_message(error) == told
+
+
+def test_replaced_phrases_are_in_messages_of_the_library():
+    constants = [
+        node.value
+        for path in Path(tb.__file__).parent.rglob("*.py")
+        if path.name != "cli_errors.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert [
+        phrase
+        for phrase in [*cli_errors._HINTS, *cli_errors._PHRASES]
+        if not any(phrase in constant for constant in constants)
+    ] == []
+
+
+def test_files_with_other_columns(files, tally):
+    (files / "one.csv").write_text("x,y\n1,a\n2,b\n")
+    (files / "two.csv").write_text("z,y\n1,a\n2,b\n")
+    wrong = tally("fit [ot][nw][eo].csv -t y -o m.tally")
+    assert wrong.code == 1
+    assert "has no column" in wrong.err
+    assert "Give all files the same columns." in wrong.err
