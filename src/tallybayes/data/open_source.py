@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     from pyarrow.compute import Expression
+    from pyspark.sql import DataFrame, SparkSession
 
 _PACKED = (".gz", ".zst", ".bz2", ".lz4")
 _KINDS = {
@@ -62,7 +63,7 @@ def _open_library_object(data: object) -> Source | None:
     if library == "pyspark" and kind.__name__ == "DataFrame" and hasattr(data, "mapInArrow"):
         from tallybayes.data.sql.spark import SparkFrame
 
-        return SparkFrame(data)
+        return SparkFrame(cast("DataFrame", data))
     if library == "pyarrow" and hasattr(data, "read_next_batch"):
         return Batches(lambda: _translated(cast("pa.RecordBatchReader", data), "the reader"), "the reader", once=True)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
@@ -222,7 +223,7 @@ def _open_query(connection: object, query: str) -> Source:
     if type(connection).__module__.partition(".")[0] == "pyspark" and type(connection).__name__ == "SparkSession":
         from tallybayes.data.sql.spark import open_session
 
-        return open_session(connection, query)
+        return open_session(cast("SparkSession", connection), query)
     dialect = connection if isinstance(connection, Dialect) else dialect_of(connection)
     if dialect is None:
         expected = "a connection of DuckDB, psycopg or sqlite3, or a Spark session"

@@ -184,7 +184,7 @@ class Result:
 
         return pd.DataFrame(self._frame_data())
 
-    def parts(self) -> list[str | ResultTable]:
+    def content(self) -> list[str | ResultTable]:
         """Return the text and the tables that are shown, in order, for programs that lay them out themselves.
 
         Returns

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.messages import redacted
 
@@ -101,6 +101,16 @@ def printable(value: object) -> str:
 def printable_text(text: str) -> str:
     """Escape unprintable characters of each line."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def by_text(values: Iterable[Any], text: str) -> Any:
+    """Return the value that prints as a text of the command line, or the text if there is none; true is True."""
+    same = (
+        value
+        for value in values
+        if str(value) == text or (isinstance(value, bool) and str(value).lower() == text.lower())
+    )
+    return next(same, text)
 
 
 def number(value: float) -> str:

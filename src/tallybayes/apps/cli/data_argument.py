@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from cyclopts import Parameter
@@ -131,8 +131,12 @@ class OpenResources(contextlib.ExitStack):
             self._connections[address] = self.enter_context(contextlib.closing(connection))
         return self._connections[address]
 
-    def target(self, out: str | None, table: str | None) -> tuple[Any, str | None]:
-        """Return the target of the output and its format: standard output, a file or a database table."""
+    def target(self, out: str | None, table: str | None, json: bool) -> tuple[Any, str | None]:
+        """Return the target of the output, and its format if it is standard output, not a file or a database table."""
+        if json and out is not None:
+            raise UsageError(
+                "--json applies to standard output.\n    The suffix of a file sets its format: -o rows.jsonl."
+            )
         if out is not None and is_database(out):
             if not table:
                 raise UsageError(f"missing option --to-table NAME: the table of {out} to write.")
@@ -140,7 +144,8 @@ class OpenResources(contextlib.ExitStack):
         if table:
             raise UsageError("--to-table requires a database; expected -o duckdb:FILE, sqlite:FILE or postgresql://…")
         if out is None or out == STANDARD_INPUT:
-            return _standard_output(), "csv"
+            sys.stdout.flush()
+            return sys.stdout.buffer, "json" if json else "csv"
         return out, None
 
 
@@ -154,12 +159,6 @@ def _query(connection: Any, data: str, reading: ReadOptions) -> str:
     tables = _tables(connection)
     known = f" Tables: {', '.join(tables[:8])}{', …' if len(tables) > 8 else ''}." if tables else ""
     raise UsageError(f"missing option: the table of {data}; expected --table NAME or --query SQL.{known}")
-
-
-def _standard_output() -> IO[bytes]:
-    """Return standard output as a binary stream."""
-    sys.stdout.flush()
-    return sys.stdout.buffer
 
 
 def _connect(address: str, writes: bool) -> Any:

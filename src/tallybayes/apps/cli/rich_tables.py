@@ -19,7 +19,7 @@ MOST = 40  # maximum lines of a table; --json has all
 
 def show_result(result: Result) -> None:
     """Print a result of the library, its tables as wide as the terminal."""
-    for position, part in enumerate(result.parts()):
+    for position, part in enumerate(result.content()):
         if isinstance(part, str):
             print_result(f"\n{part}" if position else part)
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
-from tallybayes.apps.cli.console import File, answer_json, print_result
+from tallybayes.apps.cli.console import File, answer_json, by_text, print_result
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load, read_by
 from tallybayes.apps.cli.rich_tables import show_explanation
@@ -62,7 +62,7 @@ def explain(
         raise UsageError("--show-work and --json exclude each other; pass one of them.")
     if min(row) < 1:
         raise UsageError(f"--row is {min(row)}; the first row is 1.")
-    other = None if against is None else _label(against, classifier.classes_.tolist())
+    other = None if against is None else by_text(classifier.classes_.tolist(), against)
     with OpenResources() as resources:
         tables = _rows(read_by(classifier, resources.source(data, reading)), row)
     documents = []
@@ -92,11 +92,6 @@ def _rows(source: tb.Source, numbers: tuple[int, ...]) -> list[pa.Table]:
     if missing:
         raise CommandError(f"--row is {missing[0]:,}; {source.name} has {first - 1:,} rows.")
     return [tables[row] for row in numbers]
-
-
-def _label(text: str, labels: list[object]) -> object:
-    """Return the class whose text is `text`, or `text` if there is none."""
-    return next((label for label in labels if str(label) == text), text)
 
 
 def _as_json(model: Classifier, table: pa.Table, explanation: tb.Explanation, number: int) -> dict[str, Any]:

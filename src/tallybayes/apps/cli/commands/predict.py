@@ -64,14 +64,9 @@ def predict(
     import tallybayes as tb
     from tallybayes.apps.cli.sequence_rows import predicted_steps
 
-    if json and out is not None:
-        raise UsageError(
-            "--json applies to standard output.\n    The suffix of a file sets its format: -o predicted.jsonl."
-        )
     fitted = load(model)
     with OpenResources(writes=out) as resources:
-        output, kind = resources.target(out, to_table)
-        file_format = kind and ("json" if json else kind)
+        output, file_format = resources.target(out, to_table, json)
         source = resources.source(data, reading, needed=(*keep, columns.sequence, columns.order))
         if isinstance(fitted, tb.HiddenMarkovModel):
             predictions = predicted_steps(fitted, source, columns.require_sequence(), columns.order, proba, keep)
@@ -83,5 +78,5 @@ def predict(
             n = tb.write_predictions(
                 fitted, source, output, columns.target, proba=proba, keep=list(keep), format=file_format
             )
-    if kind is None:
+    if file_format is None:
         print_status(f"wrote {n:,} rows to {out}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import UsageError
-from tallybayes.apps.cli.console import File, answer_json, print_result
+from tallybayes.apps.cli.console import File, answer_json, by_text, print_result
 from tallybayes.apps.cli.model_files import load
 
 if TYPE_CHECKING:
@@ -108,13 +108,5 @@ def _evidence(model: tb.BayesianNetwork, pairs: Sequence[str], option: str) -> d
                     f"--{option} has {value!r} for the continuous node {node!r}; expected a number."
                 ) from None
         else:
-            evidence[node] = _level(value, levels)
+            evidence[node] = by_text(levels, value)
     return evidence
-
-
-def _level(text: str, levels: Sequence[object]) -> object:
-    """Return the level whose text is `text`, or `text` itself, for which the library then raises an error."""
-    for level in levels:
-        if str(level) == text or (isinstance(level, bool) and str(level).lower() == text.lower()):
-            return level
-    return text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
-from tallybayes.apps.cli.console import File, print_status
+from tallybayes.apps.cli.console import File, by_text, print_status
 from tallybayes.apps.cli.data_argument import OpenResources
 from tallybayes.apps.cli.model_files import load
 
@@ -56,18 +56,14 @@ def sample(
     """
     import tallybayes as tb
 
-    if json and out is not None:
-        raise UsageError(
-            "--json applies to standard output.\n    The suffix of a file sets its format: -o drawn.jsonl."
-        )
     if n < 0 or length < 0:
         raise UsageError(f"--rows is {n} and --length {length}; expected numbers of at least 0.")
     fitted: Any = load(model)
     drawn = _draw(fitted, model, n, length, given, seed)
     with OpenResources(writes=out) as resources:
-        output, kind = resources.target(out, to_table)
-        count = tb.write_rows(drawn, output, format=None if kind is None else "json" if json else kind)
-    if kind is None:
+        output, file_format = resources.target(out, to_table, json)
+        count = tb.write_rows(drawn, output, format=file_format)
+    if file_format is None:
         print_status(f"wrote {count:,} rows to {out}")
 
 
@@ -96,7 +92,7 @@ def _draw(model: Model, file: str, n: int, length: int, given: str | None, seed:
     if isinstance(model, tb.Mixture):
         X, y = model.sample(n, random_state=seed)
         return {**_columns(X), "component": y}
-    label = next((label for label in model.classes_.tolist() if str(label) == given), given)
+    label = None if given is None else by_text(model.classes_.tolist(), given)
     X, y = model.sample(n, label, random_state=seed)
     return {**_columns(X), str(model.target_): y}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import UsageError
-from tallybayes.apps.cli.console import File, answer_json, print_result, rows
+from tallybayes.apps.cli.console import File, answer_json, by_text, print_result, rows
 from tallybayes.apps.cli.json_output import model_to_json, parameters_to_json
 from tallybayes.apps.cli.model_files import load
 from tallybayes.apps.cli.rich_tables import MOST, show_lines, show_parameters, show_summary
@@ -16,7 +16,6 @@ from tallybayes.apps.cli.stream_models import format_stream, is_stream, stream_s
 if TYPE_CHECKING:
     from tallybayes.models.base import Model
     from tallybayes.models.streaming.stream_model import StreamModel
-    from tallybayes.typing import Name
 
 
 def show(
@@ -66,7 +65,7 @@ def show(
         raise UsageError(
             "--column applies to models with column distributions; omit it to show the coefficients of a regression."
         )
-    names = [_column_name(fitted, name) for name in column]
+    names = [by_text(fitted.parameters_, name) for name in column]
     if json:
         state = {"stream": stream_state(loaded)} if is_stream(loaded) else {}
         columns = {"columns": [parameters_to_json(fitted, name, mass) for name in names]}
@@ -102,8 +101,3 @@ def _show_small(loaded: Model | StreamModel, model: Model, below: float, all_lin
     cells = [(*([name] if name else []), description, rows(n)) for name, description, n in lines]
     heads = (*(["member"] if lines[0][0] else []), "count of", "rows")
     show_lines(heads, cells, (len(heads) - 1,), len(lines) if all_lines else MOST)
-
-
-def _column_name(model: Model, column: str) -> Name:
-    """Return the column name of the model for a text: unnamed columns are numbered by integers."""
-    return next((name for name in model.parameters_ if str(name) == column), column)

@@ -169,15 +169,9 @@ def pack_words_of(ids: Ids, tokens: Indices, lengths: Ids) -> tuple[list[bytes],
 def in_order(ids: Ids, lengths: Ids) -> tuple[Ids, Ids]:
     """Sort the ids of each message and remove duplicates. Return the ids and the new lengths."""
     message = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((ids, message)) if ids.max(initial=0) >= 1 << 40 else None
-    if order is None:
-        keys = (message << 40) | ids
-        keys.sort()
-        message = keys >> 40
-        ids = keys & ((1 << 40) - 1)
-    else:
-        message = message[order]
-        ids = ids[order]
+    order = np.lexsort((ids, message))
+    message = message[order]
+    ids = ids[order]
     kept = np.ones(len(ids), bool)
     kept[1:] = (ids[1:] != ids[:-1]) | (message[1:] != message[:-1])
     return ids[kept], np.bincount(message[kept], minlength=len(lengths))
