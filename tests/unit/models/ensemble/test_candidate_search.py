@@ -19,7 +19,7 @@ def test_a_period_in_the_rows_is_not_taken_for_a_constant():
     assert abs(model.leaderboard_.accuracy - 0.95) < 0.01
     assert abs(model.score(rows, y) - 0.95) < 0.01
     assert (model.leaderboard_.n_rows, model.leaderboard_.n_total) == (20_000, n)
-    assert "by 5 folds of 20,000 rows sampled at random of 40,000" in repr(model.leaderboard_)
+    assert "by 5-fold cross-validation on 20,000 rows sampled at random of 40,000" in repr(model.leaderboard_)
     assert "rows sampled" not in repr(
         tb.AutoClassifier().fit({"x": rng.normal(size=50)}, rng.choice(["a", "b"], 50)).leaderboard_
     )
