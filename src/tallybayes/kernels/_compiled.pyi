@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.reference.hmm import Emission
+from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.kernels.reference.text_counts import Rows
 from tallybayes.kernels.text.tokenizer import TokenRule
 

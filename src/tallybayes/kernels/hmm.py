@@ -10,11 +10,13 @@ never NaN. Arbitrarily small probabilities do not underflow.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels.active import implementation_for
-from tallybayes.kernels.arguments import Float64Array, Int64Array
+from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
 from tallybayes.kernels.hmm_arguments import (
     CheckedInput,
     GappedTransitions,
@@ -24,9 +26,8 @@ from tallybayes.kernels.hmm_arguments import (
     check_weight,
 )
 from tallybayes.kernels.reference import hmm as _reference
-from tallybayes.kernels.reference import hmm_inference as _inference
-from tallybayes.kernels.reference.hmm_inference import ExpectedTransitions, log_power
-from tallybayes.kernels.threads import threads as n_threads
+from tallybayes.kernels.reference.hmm import ExpectedTransitions, log_power
+from tallybayes.kernels.threads import threads as allowed_threads
 
 __all__ = [
     "ExpectedTransitions",
@@ -73,10 +74,11 @@ def log_likelihood(model: HMMInput, threads: int = 0) -> Float64Array:
     array([0.4  , 0.165])
     """
     checked = check(model)
-    if checked.gaps is not None:
-        return _inference.log_likelihood(checked)
+    compiled, n_threads = _implementation(checked, threads)
+    if compiled is None:
+        return _reference.log_likelihood(checked)
     logs = np.empty(checked.n_sequences)
-    implementation_for(_reference).chain_log_likelihood(*checked.arrays, logs, n_threads(threads))
+    compiled.chain_log_likelihood(*checked.arrays, logs, n_threads)
     return logs
 
 
@@ -112,12 +114,7 @@ def viterbi(model: HMMInput, threads: int = 0) -> tuple[Int64Array, Float64Array
     ([0, 0, 1, 1, 1], [0.01029])
     """
     checked = check(model)
-    if checked.gaps is not None:
-        return _inference.viterbi(checked)
-    path = np.empty(checked.n_steps, dtype=np.int64)
-    score = np.empty(checked.n_sequences)
-    implementation_for(_reference).chain_viterbi(*checked.arrays, path, score, n_threads(threads))
-    return path, score
+    return _by_step("viterbi", checked, np.empty(checked.n_steps, dtype=np.int64), threads)
 
 
 def best_paths(model: HMMInput, n_paths: int, threads: int = 0) -> tuple[Int64Array, Float64Array]:
@@ -153,14 +150,15 @@ def best_paths(model: HMMInput, n_paths: int, threads: int = 0) -> tuple[Int64Ar
     ([[0, 0, 0], [0, 0, 1]], [[0.0595, 0.0198]])
     """
     checked = check(model)
-    if checked.gaps is not None:
-        return _inference.best_paths(checked, n_paths)
     most = (2**32 - 1) // checked.n_states
     if not 1 <= n_paths <= most:
         raise ValueError(f"n_paths is {n_paths}, expected 1 to {most}")
+    compiled, n_threads = _implementation(checked, threads)
+    if compiled is None:
+        return _reference.best_paths(checked, n_paths)
     paths = np.empty((checked.n_steps, n_paths), dtype=np.int64)
     score = np.empty((checked.n_sequences, n_paths))
-    implementation_for(_reference).chain_best_paths(*checked.arrays, paths, score, n_threads(threads))
+    compiled.chain_best_paths(*checked.arrays, paths, score, n_threads)
     return paths, score
 
 
@@ -196,13 +194,8 @@ def draw_paths(model: HMMInput, uniform: npt.ArrayLike, threads: int = 0) -> tup
            [1, 1]])
     """
     checked = check(model)
-    if checked.gaps is not None:
-        return _inference.draw_paths(checked, np.asarray(uniform))
     numbers = check_uniform(uniform, checked.n_steps)
-    paths = np.empty(numbers.shape, dtype=np.int64)
-    logs = np.empty(checked.n_sequences)
-    implementation_for(_reference).chain_draw_paths(*checked.arrays, numbers, paths, logs, n_threads(threads))
-    return paths, logs
+    return _by_step("draw_paths", checked, np.empty(numbers.shape, dtype=np.int64), threads, numbers)
 
 
 def filter(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Array]:
@@ -235,9 +228,7 @@ def filter(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Arra
            [0.591, 0.409]])
     """
     checked = check(model)
-    if checked.gaps is not None:
-        return _inference.filter(checked)
-    return _state_probabilities("chain_filter", checked, threads)
+    return _by_step("filter", checked, np.empty((checked.n_steps, checked.n_states)), threads)
 
 
 def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Array]:
@@ -269,9 +260,7 @@ def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64A
            [0.591, 0.409]])
     """
     checked = check(model)
-    if checked.gaps is not None:
-        return _inference.posterior(checked)
-    return _state_probabilities("chain_posterior", checked, threads)
+    return _by_step("posterior", checked, np.empty((checked.n_steps, checked.n_states)), threads)
 
 
 def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int = 0) -> ExpectedTransitions:
@@ -309,19 +298,32 @@ def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int 
     """
     checked = check(model)
     weights = check_weight(weight, checked.n_sequences)
-    if checked.gaps is not None:
-        return _inference.expected(checked, weights)
+    compiled, n_threads = _implementation(checked, threads)
+    if compiled is None:
+        return _reference.expected(checked, weights)
     emission = checked.emission
     counts = np.empty((len(emission[1] if isinstance(emission, tuple) else emission), checked.n_states))
     logs = np.empty(checked.n_sequences)
-    kernels = implementation_for(_reference)
-    starts, transitions, ends = kernels.chain_expected(*checked.arrays, weights, counts, logs, n_threads(threads))
+    starts, transitions, ends = compiled.chain_expected(*checked.arrays, weights, counts, logs, n_threads)
     return ExpectedTransitions(starts, transitions, ends, counts, logs)
 
 
-def _state_probabilities(function: str, checked: CheckedInput, threads: int) -> tuple[Float64Array, Float64Array]:
-    """Return the probabilities of the states of every step by a function of the active implementation."""
-    rows = np.empty((checked.n_steps, checked.n_states))
+def _implementation(checked: CheckedInput, threads: int) -> tuple[Any, int]:
+    """Return the compiled kernels and their number of threads.
+
+    None instead of the kernels where NumPy computes: with unobserved steps, or if the reference is active.
+    """
+    kernels = implementation_for(_reference)
+    return None if checked.gaps is not None or kernels is _reference else kernels, allowed_threads(threads)
+
+
+def _by_step(
+    name: str, checked: CheckedInput, rows: AnyArray, threads: int, *arguments: AnyArray
+) -> tuple[AnyArray, Float64Array]:
+    """Return results of every step, written to `rows`, and a number for every sequence."""
+    compiled, n_threads = _implementation(checked, threads)
+    if compiled is None:
+        return getattr(_reference, name)(checked, *arguments)
     logs = np.empty(checked.n_sequences)
-    getattr(implementation_for(_reference), function)(*checked.arrays, rows, logs, n_threads(threads))
+    getattr(compiled, f"chain_{name}")(*checked.arrays, *arguments, rows, logs, n_threads)
     return rows, logs

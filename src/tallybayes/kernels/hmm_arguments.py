@@ -105,8 +105,7 @@ def check_weight(weight: npt.ArrayLike | None, n_sequences: int) -> Float64Array
     weights = np.ascontiguousarray(weight, dtype=np.float64)
     if weights.shape != (n_sequences,):
         raise ValueError(f"weight has shape {weights.shape}, expected ({n_sequences},): one for each sequence")
-    if weights.size and not (weights.min() >= 0.0 and weights.max() < np.inf):
-        raise ValueError(f"weight runs from {weights.min()} to {weights.max()}, expected finite numbers from 0 on")
+    _check_range(weights, "weight", np.inf, "finite numbers from 0 on")
     return weights
 
 
@@ -115,17 +114,22 @@ def check_uniform(uniform: npt.ArrayLike, n_steps: int) -> Float64Array:
     numbers = np.ascontiguousarray(uniform, dtype=np.float64)
     if numbers.ndim != 2 or len(numbers) != n_steps:
         raise ValueError(f"uniform has shape {numbers.shape}, expected ({n_steps}, any): a row for each step")
-    if numbers.size and not (numbers.min() >= 0.0 and numbers.max() < 1.0):
-        raise ValueError(f"uniform runs from {numbers.min()} to {numbers.max()}, expected numbers from 0 up to 1")
+    _check_range(numbers, "uniform", 1.0, "numbers from 0 up to 1")
     return numbers
+
+
+def _check_range(numbers: Float64Array, name: str, below: float, expected: str) -> None:
+    """Raise ValueError unless all numbers are at least 0 and less than a limit."""
+    if numbers.size and not (numbers.min() >= 0.0 and numbers.max() < below):
+        raise ValueError(f"{name} runs from {numbers.min()} to {numbers.max()}, expected {expected}")
 
 
 def _logarithms(values: object, name: str, shape: tuple[int | None, ...]) -> Float64Array:
     """Return contiguous float64 of this shape, where None is any length; raise ValueError for NaN and +inf."""
     logs = np.ascontiguousarray(values, dtype=np.float64)
-    expected_shape = "(" + ", ".join("any" if n is None else str(n) for n in shape) + (",)" if len(shape) == 1 else ")")
     if logs.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, logs.shape, strict=True)):
-        raise ValueError(f"{name} has shape {logs.shape}, expected {expected_shape}")
+        expected = str(shape).replace("None", "any")
+        raise ValueError(f"{name} has shape {logs.shape}, expected {expected}")
     if logs.size and not logs.max() < np.inf:
         raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
     return logs

@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.kernels import hmm as _hmm
 from tallybayes.kernels.arguments import Float64Array, Int64Array
 from tallybayes.kernels.hmm_arguments import CheckedInput, HMMInput, check
-from tallybayes.kernels.reference import hmm_inference as _inference
+from tallybayes.kernels.reference import hmm as _reference
 
 
 class Best(NamedTuple):
@@ -47,7 +47,7 @@ def trellis(model: HMMInput) -> list[Best]:
     """
     path, score = _hmm.viterbi(model)
     checked = check(model)
-    log_delta, pointers = _inference.trellis(checked)
+    log_delta, pointers = _reference.trellis(checked)
     pointers[np.isneginf(log_delta)] = -1
     return [
         Best(log_delta[a:b], pointers[a:b], path[a:b], float(score[k]))
@@ -70,7 +70,7 @@ def messages(model: HMMInput) -> tuple[Float64Array, Float64Array, Float64Array]
         log p(later observations, end of the sequence | state).
     log_likelihood : array of shape (M,)
     """
-    return _inference.messages(check(model))
+    return _reference.messages(check(model))
 
 
 def pairs(model: HMMInput) -> tuple[list[Float64Array], Float64Array]:
@@ -87,7 +87,7 @@ def pairs(model: HMMInput) -> tuple[list[Float64Array], Float64Array]:
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _inference.pairs(checked)
+        return _reference.pairs(checked)
     filtered, _ = _hmm.filter(model)
     smoothed, logs = _hmm.posterior(model)
     transition = np.exp(checked.transition)
@@ -121,9 +121,9 @@ def one_step_predictive(model: HMMInput) -> tuple[Float64Array, Float64Array]:
     endless = HMMInput(model.start, model.transition, None, model.emission, model.offsets)
     checked = check(endless)
     if checked.gaps is not None:
-        return _inference.one_step_predictive(checked)
+        return _reference.one_step_predictive(checked)
     filtered, score = _hmm.filter(endless)
-    rows = _inference.emission_rows(checked.emission)
+    rows = _reference.emission_rows(checked.emission)
     with np.errstate(divide="ignore"):
         following = np.log(filtered @ np.exp(checked.transition))
     states = np.empty_like(following)
@@ -132,13 +132,9 @@ def one_step_predictive(model: HMMInput) -> tuple[Float64Array, Float64Array]:
     log_prob = np.logaddexp.reduce(states + rows, axis=1)
     for k, (first, last) in enumerate(pairwise(checked.offsets.tolist())):
         steps = slice(first, last)
-        if (
-            last > first
-            and np.isfinite(score[k])
-            and not np.isclose(log_prob[steps].sum(), score[k], rtol=1e-9, atol=1e-6)
-        ):
+        if np.isfinite(score[k]) and not np.isclose(log_prob[steps].sum(), score[k], rtol=1e-9, atol=1e-6):
             # The filtered probability of a relevant state underflowed: repeat the sequence in logarithms.
             offsets = np.array([0, last - first])
             single = CheckedInput(checked.start, checked.transition, None, rows[steps], offsets, None)
-            states[steps], log_prob[steps] = _inference.one_step_predictive(single)
+            states[steps], log_prob[steps] = _reference.one_step_predictive(single)
     return states, log_prob
