@@ -90,6 +90,13 @@ def _regularize(matrix: np.ndarray) -> np.ndarray:
     raise ValueError("'covars' must be symmetric, positive-definite")
 
 
+def gaussian_parameters(means: np.ndarray, covars: np.ndarray) -> list[dict[str, np.ndarray]]:
+    """Return mean and variance, or covariance matrix, of each Gaussian by name."""
+    if covars.ndim == 2:
+        return [{"mean": mean, "variance": part} for mean, part in zip(means, covars, strict=True)]
+    return [{"mean": mean, "covariance": part} for mean, part in zip(means, regularize(covars), strict=True)]
+
+
 def over_states(covars: npt.ArrayLike, kind: str, n: int, n_features: int) -> np.ndarray:
     """Return covariances of all states: variances of shape (n, columns), or one matrix for each state."""
     covars = np.asarray(covars, dtype=float)

@@ -13,10 +13,10 @@ import tallybayes as tb
 from tallybayes.hmmlearn.gaussian_densities import (
     FAMILIES,
     check_complete_steps,
+    gaussian_parameters,
     log_densities,
     outer_products,
     over_states,
-    regularize,
 )
 from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, divide_or_keep, normalize, to_tallybayes
 
@@ -128,10 +128,6 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         """Return log p(step | state)."""
         return self._log_prob_and_responsibilities(X)[0]
 
-    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
-        """Return log p(step | state), as the base class of hmmlearn calls it."""
-        return self._emission(X)
-
     def _e_step(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
         """Return the expected statistics, components included, and the log-likelihood."""
         self._previous_means = self.means_
@@ -174,27 +170,23 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         prior_shift = self.means_ - self.means_prior
         weight = self.means_weight
         prior = self.covars_prior
-        if self.covariance_type in ("full", "tied"):
-            prior = np.swapaxes(prior, -1, -2)
-            squares = (
-                scatter
-                + component_counts[:, :, None, None] * outer_products(shift)
-                + weight[:, :, None, None] * outer_products(prior_shift)
-            )
-            if self.covariance_type == "full":
-                return prior + squares, (component_counts + 1 + self.covars_weight + n_features + 1)[:, :, None, None]
-            rows = component_counts.sum(axis=1) + n_mix + self.covars_weight + n_features + 1
-            return prior + squares.sum(axis=1), rows[:, None, None]
-        squares = scatter + component_counts[:, :, None] * shift**2 + weight[:, :, None] * prior_shift**2
+        is_diagonal = self.covariance_type in ("spherical", "diag")
+        square = np.square if is_diagonal else outer_products
+        cell = (..., None) if is_diagonal else (..., None, None)
+        squares = scatter + component_counts[cell] * square(shift) + weight[cell] * square(prior_shift)
         if self.covariance_type == "diag":
-            return squares + 2 * self.covars_weight, component_counts[:, :, None] + 1 + 2 * (prior + 1)
-        return squares.sum(axis=2) + 2 * self.covars_weight, n_features * (component_counts + 1) + 2 * (prior + 1)
+            return squares + 2 * self.covars_weight, component_counts[cell] + 1 + 2 * (prior + 1)
+        if self.covariance_type == "spherical":
+            return squares.sum(axis=2) + 2 * self.covars_weight, n_features * (component_counts + 1) + 2 * (prior + 1)
+        prior = np.swapaxes(prior, -1, -2)
+        if self.covariance_type == "full":
+            return prior + squares, (component_counts + 1 + self.covars_weight + n_features + 1)[cell]
+        rows = component_counts.sum(axis=1) + n_mix + self.covars_weight + n_features + 1
+        return prior + squares.sum(axis=1), rows[cell]
 
     def _to_model(self) -> tb.HiddenMarkovModel:
         """Return a `tb.HiddenMarkovModel` with the same parameters."""
         means, covars = self._gaussians()
-        name = "covariance" if covars.ndim == 3 else "variance"
-        covars = regularize(covars) if covars.ndim == 3 else covars
-        gaussians = [{"mean": mean, name: part} for mean, part in zip(means, covars, strict=True)]
-        by_state = [gaussians[k * self.n_mix : (k + 1) * self.n_mix] for k in range(self.n_components)]
+        gaussians = gaussian_parameters(means, covars)
+        by_state = [gaussians[k : k + self.n_mix] for k in range(0, len(gaussians), self.n_mix)]
         return to_tallybayes(self, {tuple(range(means.shape[1])): by_state}, component=normalize(self.weights_))

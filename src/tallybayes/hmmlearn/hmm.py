@@ -10,19 +10,25 @@ import numpy.typing as npt
 from hmmlearn import hmm as theirs
 from hmmlearn.base import BaseHMM
 from scipy.special import gammaln
-from sklearn.utils.validation import check_array
 
 import tallybayes as tb
 from tallybayes.hmmlearn.gaussian_densities import (
     FAMILIES,
     check_complete_steps,
+    gaussian_parameters,
     log_densities,
     outer_products,
     over_states,
-    regularize,
 )
 from tallybayes.hmmlearn.gmm_hmm import GMMHMM
-from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, check_width, divide_or_keep, normalize, to_tallybayes
+from tallybayes.hmmlearn.hmm_drop_in import (
+    HmmlearnDropIn,
+    IntegerDropIn,
+    check_width,
+    divide_or_keep,
+    normalize,
+    to_tallybayes,
+)
 from tallybayes.kernels.hmm import ExpectedTransitions
 from tallybayes.kernels.hmm_arguments import Emission
 
@@ -31,7 +37,7 @@ __all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "MultinomialHMM", "Poisson
 _UNDERFLOW = np.log(1e-300)  # the smallest scaled likelihood of a time step in hmmlearn
 
 
-class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
+class CategoricalHMM(IntegerDropIn, theirs.CategoricalHMM):
     """Drop-in replacement for `hmmlearn.hmm.CategoricalHMM`: the same constructor, attributes and predictions.
 
     Parameters
@@ -70,31 +76,14 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
     """
 
     emissionprob_prior: Any
-    emissionprob_: Any
-    _letters = "ste"
-    _parameters = ("emissionprob_",)
 
     def _validate(self, X: npt.ArrayLike) -> np.ndarray:
         """Return the symbols as integers; −1 is missing."""
-        symbols: np.ndarray = check_array(X, ensure_all_finite="allow-nan")
+        symbols = self._validate_integers(X, "Symbols should be integers", "Symbols should be nonnegative")
         if symbols.shape[1] != 1:
             warnings.warn("Inputs of shape other than (n_samples, 1) are deprecated.", DeprecationWarning, stacklevel=4)
             symbols = symbols.reshape(-1, 1)
-        if symbols.dtype.kind == "f":
-            missing = np.isnan(symbols)
-            if (symbols[~missing] != np.floor(symbols[~missing])).any():
-                raise ValueError("Symbols should be integers")
-            if (symbols[~missing] < 0).any():
-                raise ValueError("Symbols should be nonnegative")
-            return np.where(missing, -1, symbols).astype(np.int64)
-        if symbols.size and symbols.min() < 0:
-            raise ValueError("Symbols should be nonnegative")
-        return np.asarray(symbols)
-
-    def _complete_steps(self, X: np.ndarray) -> np.ndarray:
-        """Return the time steps without missing symbols."""
-        missing = (X < 0).any(axis=1)
-        return X[~missing] if missing.any() else X
+        return symbols
 
     def _family(self) -> tb.Family:
         """Return the equivalent family."""
@@ -104,6 +93,11 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
         """Return the codes and log p(symbol | state)."""
         with np.errstate(divide="ignore"):
             return X.reshape(-1), np.log(np.ascontiguousarray(self.emissionprob_.T, dtype=float))
+
+    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(symbol | state), as the base class of hmmlearn calls it."""
+        codes, table = self._emission(X)
+        return np.asarray(np.asarray(table)[codes])
 
     def _kernel_statistics(self, X: np.ndarray, expected: ExpectedTransitions) -> list[Any]:
         """Return the statistics of the kernel, which has counted the symbols."""
@@ -120,10 +114,7 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
 
     def _set_emission(self, statistics: list[Any]) -> None:
         """Set the emission probabilities: the posterior mode under a Dirichlet prior."""
-        if "e" in self.params:
-            table = np.maximum(self.emissionprob_prior - 1 + statistics[0].table, 0)
-            before = getattr(self, "emissionprob_", None)
-            self.emissionprob_ = divide_or_keep(table, table.sum(axis=1, keepdims=True), before)
+        self._set_probabilities(np.maximum(self.emissionprob_prior - 1 + statistics[0].table, 0))
 
     def _to_model(self) -> tb.HiddenMarkovModel:
         """Return a `tb.HiddenMarkovModel` with the same parameters."""
@@ -224,16 +215,6 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
         """Return log p(step | state), as the base class of hmmlearn calls it."""
         return log_densities(X, self.means_, self._variances())
 
-    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
-        """Return the sufficient statistics of the time steps."""
-        if self.covariance_type in ("full", "tied"):
-            incomplete = np.isnan(X).any(axis=1)
-            X, responsibilities = (
-                (X[~incomplete], responsibilities[~incomplete]) if incomplete.any() else (X, responsibilities)
-            )
-        like = None if self._counts is None else self._counts[2]  # keep the anchors of the moments
-        return self._family().collect(X, None, self.n_components, responsibilities, like=like)
-
     def _set_emission(self, statistics: list[Any]) -> None:
         """Set means and covariances by hmmlearn's formulas."""
         (counts,) = statistics
@@ -242,26 +223,21 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
             total = self.means_weight * self.means_prior + weight * counts.mean
             self.means_ = divide_or_keep(total, self.means_weight + weight, getattr(self, "means_", None))
         if "c" in self.params:
-            prior_shift = self.means_ - self.means_prior
-            shift = counts.mean - self.means_
-            if self.covariance_type in ("spherical", "diag"):
-                scatter = self.means_weight * prior_shift**2 + counts.scatter + weight * shift**2
-                rows = np.maximum(self.covars_weight - 1, 0) + weight
-                covars = (self.covars_prior + scatter) / np.maximum(rows, 1e-5)
-                if self.covariance_type == "spherical":
-                    covars = np.tile(covars.mean(axis=1)[:, None], (1, covars.shape[1]))
-            else:
-                scatter = (
-                    self.means_weight * outer_products(prior_shift)
-                    + counts.scatter
-                    + weight[:, :, None] * outer_products(shift)
-                )
-                prior_rows = np.maximum(self.covars_weight - counts.n_columns, 0)
-                if self.covariance_type == "tied":
-                    self._covars_ = (self.covars_prior + scatter.sum(axis=0)) / (prior_rows + weight.sum())
-                    return
-                rows = prior_rows + weight[:, :, None]
-                covars = (self.covars_prior + scatter) / np.where(rows == 0, 1, rows)
+            is_diagonal = self.covariance_type in ("spherical", "diag")
+            square = np.square if is_diagonal else outer_products
+            cell_weight = weight if is_diagonal else weight[:, :, None]
+            scatter = self.means_weight * square(self.means_ - self.means_prior) + counts.scatter
+            scatter = scatter + cell_weight * square(counts.mean - self.means_)
+            prior_rows = np.maximum(self.covars_weight - (1 if is_diagonal else counts.n_columns), 0)
+            if self.covariance_type == "tied":
+                self._covars_ = (self.covars_prior + scatter.sum(axis=0)) / (prior_rows + weight.sum())
+                return
+            rows = prior_rows + cell_weight
+            covars = (self.covars_prior + scatter) / (
+                np.maximum(rows, 1e-5) if is_diagonal else np.where(rows == 0, 1, rows)
+            )
+            if self.covariance_type == "spherical":
+                covars = np.tile(covars.mean(axis=1)[:, None], (1, covars.shape[1]))
             empty = (weight == 0).all(axis=1)
             if empty.any() and hasattr(self, "_covars_"):
                 covars[empty] = self._variances()[empty]
@@ -269,14 +245,11 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
 
     def _to_model(self) -> tb.HiddenMarkovModel:
         """Return a `tb.HiddenMarkovModel` with the same parameters."""
-        covars = self._variances()
-        name = "covariance" if covars.ndim == 3 else "variance"
-        covars = regularize(covars) if covars.ndim == 3 else covars
-        emission = [{"mean": mean, name: part} for mean, part in zip(self.means_, covars, strict=True)]
-        return to_tallybayes(self, {tuple(range(covars.shape[1])): emission})
+        gaussians = gaussian_parameters(self.means_, self._variances())
+        return to_tallybayes(self, {tuple(range(np.shape(self.means_)[1])): gaussians})
 
 
-class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
+class MultinomialHMM(IntegerDropIn, theirs.MultinomialHMM):
     """Drop-in replacement for `hmmlearn.hmm.MultinomialHMM`: the same constructor, attributes and predictions.
 
     Parameters
@@ -314,28 +287,13 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
     """
 
     n_trials: Any
-    emissionprob_: Any
-    _letters = "ste"
-    _parameters = ("emissionprob_",)
 
     def _validate(self, X: npt.ArrayLike) -> np.ndarray:
         """Return the counts as integers; −1 is missing."""
-        counts: np.ndarray = check_array(X, ensure_all_finite="allow-nan")
-        if counts.dtype.kind == "f":
-            missing = np.isnan(counts)
-            check_complete_steps(counts, "counts of one total")
-            if ((np.floor(counts) != counts) & ~missing).any():
-                raise ValueError("Symbol counts should be nonnegative integers")
-            counts = np.where(missing, -1, counts).astype(np.int64)
-            if (counts[~missing] < 0).any():
-                raise ValueError("Symbol counts should be nonnegative integers")
-        elif counts.size and counts.min() < 0:
-            raise ValueError("Symbol counts should be nonnegative integers")
-        return np.asarray(counts)
-
-    def _complete_steps(self, X: np.ndarray) -> np.ndarray:
-        """Return the time steps without missing counts."""
-        return X[(X >= 0).all(axis=1)]
+        invalid = "Symbol counts should be nonnegative integers"
+        counts = self._validate_integers(X, invalid, invalid)
+        check_complete_steps(np.where(counts < 0, np.nan, counts), "counts of one total")
+        return counts
 
     def _check_and_set_n_features(self, X: np.ndarray) -> None:
         """Set the number of columns and of trials; raise ValueError for invalid counts."""
@@ -354,31 +312,13 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
 
     def _emission(self, X: np.ndarray) -> np.ndarray:
         """Return log p(counts | state)."""
-        table = np.asarray(self.emissionprob_, dtype=float)
-        check_width(X, table.shape[1])
         known = np.where(X < 0, 0, X).astype(float)
-        is_zero = table == 0
-        log_prob = known @ np.log(np.where(is_zero, 1.0, table)).T
-        log_prob += (gammaln(known.sum(axis=1) + 1) - gammaln(known + 1).sum(axis=1))[:, None]
-        if is_zero.any():
-            log_prob[known @ is_zero.T.astype(float) > 0] = -np.inf
-        return log_prob
-
-    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
-        """Return log p(counts | state), as the base class of hmmlearn calls it."""
-        return self._emission(X)
-
-    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
-        """Return the sufficient statistics of the time steps."""
-        seen = (X >= 0).all(axis=1)
-        return self._family().collect(X[seen].astype(float), None, self.n_components, responsibilities[seen])
+        log_prob = _log_powers(known, np.asarray(self.emissionprob_, dtype=float))
+        return log_prob + gammaln(known.sum(axis=1) + 1)[:, None]
 
     def _set_emission(self, statistics: list[Any]) -> None:
         """Set the emission probabilities: the maximum likelihood estimate."""
-        if "e" in self.params:
-            table = statistics[0].total
-            before = getattr(self, "emissionprob_", None)
-            self.emissionprob_ = divide_or_keep(table, table.sum(axis=1, keepdims=True), before)
+        self._set_probabilities(statistics[0].total)
 
     def _to_model(self) -> tb.HiddenMarkovModel:
         """Return a `tb.HiddenMarkovModel` with the same parameters."""
@@ -444,24 +384,12 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
     def _emission(self, X: np.ndarray) -> np.ndarray:
         """Return log p(counts | state)."""
         rates = np.asarray(self.lambdas_, dtype=float)
-        check_width(X, rates.shape[1])
         missing = np.isnan(X)
-        is_zero = rates == 0
         known = np.where(missing, 0.0, X)
-        log_prob = known @ np.log(np.where(is_zero, 1.0, rates)).T - (~missing).astype(float) @ rates.T
-        log_prob -= gammaln(known + 1).sum(axis=1)[:, None]
+        log_prob = _log_powers(known, rates) - (~missing).astype(float) @ rates.T
         invalid = (known < 0) | (known != np.floor(known))
-        if is_zero.any() or invalid.any():  # a positive count at rate 0, or a fraction, has probability 0
-            log_prob[((known > 0).astype(float) @ is_zero.T.astype(float) > 0) | invalid.any(axis=1)[:, None]] = -np.inf
+        log_prob[invalid.any(axis=1)] = -np.inf
         return log_prob
-
-    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
-        """Return log p(counts | state), as the base class of hmmlearn calls it."""
-        return self._emission(X)
-
-    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
-        """Return the sufficient statistics of the time steps."""
-        return self._family().collect(X, None, self.n_components, responsibilities)
 
     def _set_emission(self, statistics: list[Any]) -> None:
         """Set the rates by hmmlearn's formula."""
@@ -477,3 +405,13 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
         """Return a `tb.HiddenMarkovModel` with the same parameters."""
         rates = np.asarray(self.lambdas_, dtype=float)
         return to_tallybayes(self, {tuple(range(rates.shape[1])): [{"rate": rate} for rate in rates]})
+
+
+def _log_powers(counts: np.ndarray, bases: np.ndarray) -> np.ndarray:
+    """Return Σ x log b − log x! over the columns, (steps, states); −inf for a positive count of a base of 0."""
+    check_width(counts, bases.shape[1])
+    is_zero = bases == 0
+    log_prob = counts @ np.log(np.where(is_zero, 1.0, bases)).T - gammaln(counts + 1).sum(axis=1)[:, None]
+    if is_zero.any():
+        log_prob[(counts > 0).astype(float) @ is_zero.T.astype(float) > 0] = -np.inf
+    return np.asarray(log_prob)

@@ -90,20 +90,19 @@ class HmmlearnDropIn:
                 f"states= has no step in state {absent[0]}; expected steps in all {n} states (n_components).\n"
                 "    Pass a smaller n_components, and states numbered from 0."
             )
-        fitted = deepcopy(self)
-        fitted._prepare_counting(X)
-        fitted._m_step(fitted._count_states(X, offsets, codes), labeled=True)
-        fitted._check()
-        return self._copy_fitted(fitted)
+        return self._replace_by(deepcopy(self)._count_labeled(X, offsets, codes))
 
-    def _prepare_counting(self, X: np.ndarray) -> None:
-        """Prepare counting: check the number of columns, and set uniform initial and transition probabilities."""
+    def _count_labeled(self, X: np.ndarray, offsets: np.ndarray, codes: np.ndarray) -> Self:
+        """Set the parameters estimated from known states, and return the model."""
         n = self.n_components
         self._check_and_set_n_features(self._complete_steps(X))
         self._check_cells(X)
         for letter, name, shape in (("s", "startprob_", (n,)), ("t", "transmat_", (n, n))):
             if self._needs_init(letter, name):
                 setattr(self, name, np.full(shape, 1 / n))
+        self._m_step(self._count_states(X, offsets, codes), labeled=True)
+        self._check()
+        return self
 
     def forget(self, X: npt.ArrayLike, states: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Self:
         """Remove sequences with known states exactly, as if they had never been counted. Not in hmmlearn.
@@ -125,9 +124,8 @@ class HmmlearnDropIn:
         steps = self._validate(X)
         self._check_and_set_n_features(self._complete_steps(steps))
         removed = self._count_states(steps, offsets_of(lengths, steps), self._validate_states(states, len(steps)))
-        remaining = deepcopy(self)
-        remaining._m_step([all_ - part for all_, part in zip(self._counts, removed, strict=True)], labeled=True)
-        return self._copy_fitted(remaining)
+        remaining = [all_ - part for all_, part in zip(self._counts, removed, strict=True)]
+        return self._replace_by(self._with_counts(remaining, labeled=True))
 
     def __add__(self, other: object) -> Self:
         """Return the model of the merged counts: of known states, or of one E-step. Not in hmmlearn."""
@@ -139,9 +137,8 @@ class HmmlearnDropIn:
             )
         left, left_labeled = self._require_counts()
         right, right_labeled = other._require_counts()
-        merged = deepcopy(self)
-        merged._m_step([a + b for a, b in zip(left, right, strict=True)], labeled=left_labeled and right_labeled)
-        return merged
+        total = [a + b for a, b in zip(left, right, strict=True)]
+        return self._with_counts(total, labeled=left_labeled and right_labeled)
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
@@ -152,8 +149,14 @@ class HmmlearnDropIn:
             raise tb.NoCountsError("the model has fixed parameters and no counts to add.\n    Fit both models first.")
         return self._counts, self._labeled
 
-    def _copy_fitted(self, other: Self) -> Self:
-        """Copy the fitted attributes of another model."""
+    def _with_counts(self, counts: list[Any], *, labeled: bool) -> Self:
+        """Return a copy of the model with the parameters estimated from other counts."""
+        other = deepcopy(self)
+        other._m_step(counts, labeled=labeled)
+        return other
+
+    def _replace_by(self, other: Self) -> Self:
+        """Copy all attributes of another model, so that an exception before this leaves the model unchanged."""
         vars(self).update(vars(other))
         return self
 
@@ -184,17 +187,12 @@ class HmmlearnDropIn:
         ]
 
     def _count_states(self, X: np.ndarray, offsets: np.ndarray, states: np.ndarray) -> list[Any]:
-        """Return the same statistics for known states."""
+        """Return the same statistics for known states: all others get emission probability 0."""
         n = self.n_components
-        n_steps = len(states)
-        begins = offsets[:-1][offsets[:-1] < offsets[1:]]
-        follows = np.ones(n_steps, dtype=bool)
-        follows[begins] = False
-        pairs = (states[:-1] * n + states[1:])[follows[1:]]
-        responsibilities = np.zeros((n_steps, n))
-        responsibilities[np.arange(n_steps), states] = 1.0
-        starts, transitions = np.bincount(states[begins], minlength=n), np.bincount(pairs, minlength=n * n)
-        return [tb.Counts(starts), tb.Counts(transitions.reshape(n, n)), self._emission_statistics(X, responsibilities)]
+        emission = np.full((len(states), n), -np.inf)
+        emission[np.arange(len(states)), states] = 0.0
+        expected = hmm.expected(hmm.HMMInput(np.zeros(n), np.zeros((n, n)), None, emission, offsets))
+        return HmmlearnDropIn._kernel_statistics(self, X, expected)
 
     def _m_step(self, counts: list[Any], *, labeled: bool = False) -> None:
         """Set the parameters by hmmlearn's formulas (M-step); a state without data keeps its parameters."""
@@ -310,9 +308,20 @@ class HmmlearnDropIn:
         """Return log p(step | state) as the kernels take it."""
         raise NotImplementedError
 
+    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """Return log p(step | state), as the base class of hmmlearn calls it."""
+        return np.asarray(self._emission(X))
+
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
         """Return the sufficient statistics of the time steps, weighted by responsibilities (steps, states)."""
-        raise NotImplementedError
+        family = self._family()
+        assert family is not None
+        if family.requires_complete_rows or family.is_bag_of_words:
+            complete = self._is_complete(X)
+            X = X[complete]
+            responsibilities = responsibilities[complete]
+        like = None if self._counts is None else self._counts[2]  # keep the anchors of the moments
+        return family.collect(X.astype(float, copy=False), None, self.n_components, responsibilities, like=like)
 
     def _set_emission(self, statistics: list[Any]) -> None:
         """Set the emission parameters from the statistics of the emissions (M-step)."""
@@ -326,10 +335,14 @@ class HmmlearnDropIn:
         """Return the validated time steps."""
         return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite="allow-nan"))
 
+    def _is_complete(self, X: np.ndarray) -> np.ndarray:
+        """Return whether each time step has no missing cells."""
+        return np.asarray(~np.isnan(X).any(axis=1))
+
     def _complete_steps(self, X: np.ndarray) -> np.ndarray:
         """Return the time steps without missing cells, used by the initialization of hmmlearn."""
-        incomplete = np.isnan(X).any(axis=1)
-        return X[~incomplete] if incomplete.any() else X
+        complete = self._is_complete(X)
+        return X if complete.all() else X[complete]
 
     def _check_cells(self, X: np.ndarray) -> None:
         """Raise DataError for cells from which the model cannot be fitted."""
@@ -353,6 +366,35 @@ class HmmlearnDropIn:
         super()._check()  # type: ignore[misc]
         if self.implementation not in _IMPLEMENTATIONS:
             raise ValueError(f"implementation is {self.implementation!r}, expected 'log' or 'scaling'")
+
+
+class IntegerDropIn(HmmlearnDropIn):
+    """A drop-in whose time steps are nonnegative integers, −1 if missing, with emission probabilities."""
+
+    emissionprob_: Any
+    _letters = "ste"
+    _parameters = ("emissionprob_",)
+
+    def _validate_integers(self, X: npt.ArrayLike, fraction: str, negative: str) -> np.ndarray:
+        """Return integers, NaN as −1; raise ValueError with these messages for fractions and negative numbers."""
+        numbers: np.ndarray = check_array(X, ensure_all_finite="allow-nan")
+        missing = np.isnan(numbers)
+        known = numbers[~missing]
+        if (known != np.floor(known)).any():
+            raise ValueError(fraction)
+        if (known < 0).any():
+            raise ValueError(negative)
+        return numbers if numbers.dtype.kind in "iu" else np.where(missing, -1, numbers).astype(np.int64)
+
+    def _is_complete(self, X: np.ndarray) -> np.ndarray:
+        """Return whether each time step has no missing cells."""
+        return np.asarray((X >= 0).all(axis=1))
+
+    def _set_probabilities(self, table: np.ndarray) -> None:
+        """Set the emission probabilities in proportion to a table; a state without data keeps its own."""
+        if "e" in self.params:
+            before = getattr(self, "emissionprob_", None)
+            self.emissionprob_ = divide_or_keep(table, table.sum(axis=1, keepdims=True), before)
 
 
 def offsets_of(lengths: npt.ArrayLike | None, X: np.ndarray) -> np.ndarray:
