@@ -26,7 +26,7 @@ from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import predict_sequences
-from tallybayes.models.hmm.query_sequences import open_sequences_for_query
+from tallybayes.models.hmm.query_sequences import SequenceReader
 from tallybayes.models.inputs.batching import joined_columns, query_batches
 from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
 from tallybayes.models.inputs.sequences import open_labels, step_weights
@@ -288,7 +288,7 @@ def _evaluate_network(model: BayesianNetwork, request: _Request) -> Evaluation |
 def _evaluate_sequences(model: HiddenMarkovModel, request: _Request) -> SequenceEvaluation | DensityEvaluation:
     """Evaluate the predicted states of the steps whose state is known, or the density of sequences."""
     _, target, by, sample_weight, mass = request
-    sequences = open_sequences_for_query(model, request.data, None, None, None)
+    sequences = SequenceReader.of(model).open(request.data)
     lengths = sequences.lengths
     weight = step_weights(sample_weight, sequences)
     scores = predict_sequences(model, sequences)

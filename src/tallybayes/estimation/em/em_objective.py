@@ -163,7 +163,7 @@ class EMObjective:
     def without_constant_columns(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
         """Return fixed parameters of the last factors without their constant columns."""
         return [
-            _without_columns(scorer, constant)
+            without_columns(scorer, constant)
             for scorer, constant in zip(scorers, self.constant_columns[-len(scorers) :], strict=True)
         ]
 
@@ -345,7 +345,7 @@ def varying_columns(statistics: Statistics, constant: np.ndarray) -> Any:
     return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), constant)) if len(constant) else statistics
 
 
-def _without_columns(scorer: FactorScorer, constant: np.ndarray) -> FactorScorer:
+def without_columns(scorer: FactorScorer, constant: np.ndarray) -> FactorScorer:
     """Return a scorer whose parameters lack the constant columns."""
     if not len(constant):
         return scorer

@@ -64,6 +64,10 @@ class FactorScorer(NamedTuple):
         score = self.family.log_predictive if self.predictive else self.family.log_prob
         return score(self.parameters, self.varying(rows))
 
+    def with_parameters(self, parameters: Any) -> FactorScorer:
+        """Return a scorer with other parameters of the factor."""
+        return self._replace(parameters=parameters, predictive=False)
+
     @property
     def point(self) -> Any:
         """The parameters; of a posterior, their mean."""

@@ -38,7 +38,7 @@ from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import states_of
 from tallybayes.models.hmm.lagged_columns import check_no_lags
-from tallybayes.models.hmm.query_sequences import open_sequences_for_query
+from tallybayes.models.hmm.query_sequences import SequenceReader
 from tallybayes.models.inputs.input_format import bound_texts, read_more_rows
 from tallybayes.models.inputs.input_format import open_rows as open_features_of
 from tallybayes.models.inputs.sequences import Sequences, open_labels
@@ -159,11 +159,11 @@ def _compared_steps(
     model: HiddenMarkovModel, hmm: EstimatedHMM, data: Rows, target: Labels | None, rng: np.random.Generator
 ) -> ComparedRows:
     """Return time steps drawn given their known states or, without them, given drawn sequences of states."""
-    sequences = open_sequences_for_query(model, data, None, None, None, allow_gaps=False)
+    sequences = SequenceReader.of(model).open(data, allow_gaps=False)
     check_rows(sequences.table)
     parameters = hmm.checked_parameters
     reason = "draws would need the steps before them.\n    Draw whole sequences with sample."
-    check_no_lags((factor for factor, _ in hmm.emissions), "a predictive check", reason)
+    check_no_lags(hmm.emission_factors, "a predictive check", reason)
     if target is not None:
         groups = states_of(model, open_labels(target, sequences, data), sequences)
         rows = ComparedRows(sequences.table, groups, model.states_, _as_observed(groups))

@@ -102,7 +102,7 @@ def _counted_sequences(model: HiddenMarkovModel) -> CountedRows:
         emissions = ends + [(factor, part.merge_groups(owner, n_states)) for factor, part in counted.emissions]
     columns = _columns(model.tally_, emissions, steps > 0)
     classes = dict(zip(counted.states.levels, steps.tolist(), strict=True))
-    return CountedRows(columns, classes, counted.names["state"], False, transitions.table)
+    return CountedRows(columns, classes, counted.names.state, False, transitions.table)
 
 
 def _columns(tally: Tally, pairs: Sequence[tuple[Factor, Any]], seen: np.ndarray | None) -> dict[Any, ColumnTotals]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,22 +13,21 @@ from scipy.special import xlogy
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, NoCountsError
 from tallybayes.estimation.estimated_factors import EstimatedFactors
-from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, undefined_parameters
+from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import take_groups
+from tallybayes.families.family import Family, take_groups
 from tallybayes.families.protocols.degenerate_estimates import add_unit_variance
+from tallybayes.models.hmm.chain_names import ChainNames
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution, stationary_mle
 from tallybayes.models.hmm.hmm_parameters import (
     HMMParameters,
     effective_unseen,
-    read_prior,
     unseen_mass,
     with_unseen_level,
     with_unseen_level_normalized,
 )
 from tallybayes.models.hmm.topology import Topology
-from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
@@ -47,6 +46,48 @@ EmissionStatistics = Counts | Totals | Moments
 
 
 @dataclass(frozen=True, eq=False)
+class EstimatedEmission:
+    """The estimate of one emission factor.
+
+    Parameters
+    ----------
+    scorer : FactorScorer
+        Its parameters in every state or component.
+    domains : list of Domain
+        The levels of its categorical columns.
+    statistics : Statistics
+    is_text : bool
+        Whether the column has text, counted as words.
+    """
+
+    scorer: FactorScorer
+    domains: list[Domain]
+    statistics: EmissionStatistics
+    is_text: bool
+
+    @property
+    def columns(self) -> tuple[Name, ...]:
+        """The names of the columns."""
+        return self.scorer.factor.columns
+
+    @property
+    def family(self) -> Family:
+        """The family of the columns."""
+        return self.scorer.family
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether the columns are categorical."""
+        return self.family.cell_type == "codes"
+
+    def level_tables(self) -> Iterator[tuple[Name, Domain, np.ndarray]]:
+        """Yield every categorical column with its levels and their probabilities, (groups, levels)."""
+        if self.is_coded:
+            tables = self.scorer.parameters.segments.split(self.scorer.parameters.table)
+            yield from zip(self.columns, self.domains, tables, strict=True)
+
+
+@dataclass(frozen=True, eq=False)
 class EstimatedHMM:
     """The estimates of a hidden Markov model: a frozen value; every attribute is computed at first use.
 
@@ -54,8 +95,7 @@ class EstimatedHMM:
     ----------
     tally : Tally
         The sufficient statistics, with columns of text as word counts.
-    names : dict
-        The names of the state and end columns in the tally; see `factor_names`.
+    names : ChainNames
     topology : Topology
     estimate, prior, unseen
         Parameters of `HiddenMarkovModel`.
@@ -63,23 +103,26 @@ class EstimatedHMM:
         Fixed (user-specified) parameters, one for every factor of the tally.
     text_columns : frozenset
         The columns of text.
+    estimated : EstimatedFactors, optional
+        The estimated factors, if the priors are not resolved from the tally.
     """
 
     tally: Tally
-    names: dict[str, str]
+    names: ChainNames
     topology: Topology
     estimate: str
     prior: Priors
     unseen: str
     given: tuple[Any, ...] | None = None
     text_columns: frozenset[Name] = frozenset()
+    estimated: EstimatedFactors | None = None
 
     # ---- Factors ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def states(self) -> Domain:
         """The states, sorted."""
-        return self.tally.domains[self.tally.schema.domain(self.names["state"])]
+        return self.tally.domain(self.names.state)
 
     @cached_property
     def state_labels(self) -> np.ndarray:
@@ -92,26 +135,30 @@ class EstimatedHMM:
         return list(self.topology.tables)
 
     @cached_property
+    def chain_factors(self) -> list[Factor]:
+        """The factors before the emissions: initial states, transitions, ends and components (if modeled)."""
+        return self.names.factors(ends=self.topology.ends)
+
+    @cached_property
     def pairs(self) -> list[Pair]:
-        """Initial states, transitions, ends and components (if modeled), emissions: factors with their statistics."""
+        """The `chain_factors`, then the emissions: factors with their statistics."""
         by_columns = {pair[0].columns: pair for pair in zip(self.tally.factors, self.tally.statistics, strict=True)}
-        parts = ["start", "to", *["end"] * self.topology.ends, *["component"] * ("component" in self.names)]
-        first = [by_columns.pop((self.names[part],)) for part in parts]
-        emissions = [pair for pair in by_columns.values() if pair[0].given[:1] == (self.names["state"],)]
+        first = [by_columns.pop(factor.columns) for factor in self.chain_factors]
+        emissions = [pair for pair in by_columns.values() if pair[0].given[:1] == (self.names.state,)]
         components = self.topology.components
         if components is not None:
             emissions = [(factor, components.flatten_components(statistics)) for factor, statistics in emissions]
         return first + emissions
 
     @property
-    def _n_parts(self) -> int:
-        """The number of factors before the emissions in `pairs`."""
-        return 2 + self.topology.ends + ("component" in self.names)
-
-    @property
     def emissions(self) -> list[Pair]:
         """The emission factors with their statistics."""
-        return self.pairs[self._n_parts :]
+        return self.pairs[len(self.chain_factors) :]
+
+    @cached_property
+    def emission_factors(self) -> list[Factor]:
+        """The emission factors."""
+        return [factor for factor, _ in self.emissions]
 
     def words(self, column: Name) -> list[str]:
         """Return the words of a column of text."""
@@ -119,7 +166,7 @@ class EstimatedHMM:
         return [] if domain is None else list(domain.levels)
 
     @cached_property
-    def _reduced_pairs(self) -> list[Pair]:
+    def reduced_pairs(self) -> list[Pair]:
         """The factors as they are estimated: allowed transitions only, tied states merged."""
         factors, statistics = zip(*self.pairs, strict=True)
         reduced = zip(self.topology.reduce_factors(factors), self.topology.reduce_statistics(statistics), strict=True)
@@ -128,7 +175,7 @@ class EstimatedHMM:
     @property
     def _state_statistics(self) -> list[Any]:
         """The statistics of every emission in every state, tied states merged."""
-        statistics = [counted for _, counted in self._reduced_pairs[len(self.parts) :]]
+        statistics = [counted for _, counted in self.reduced_pairs[len(self.parts) :]]
         tied = self.topology.tied
         return statistics if tied is None else [counted.take(0, tied) for counted in statistics]
 
@@ -137,49 +184,66 @@ class EstimatedHMM:
     @cached_property
     def fitted(self) -> EstimatedFactors:
         """The estimated factors. Under "bayes" they use posterior means: sequences have no closed predictive."""
+        topology = self.topology
+        if self.estimated is not None:
+            return self.estimated
         if self.given is not None:
-            return EstimatedFactors.from_fixed_parameters(
-                self._reduced_pairs, self._fixed_parameters(self.given), self.topology.emitting
-            )
-        by_part = read_prior(self.prior, components=self.topology.components is not None)
-        priors = [table.reduce_prior(by_part[part]) for part, table in self.topology.tables.items()]
-        for factor, _ in self.emissions:
-            priors.append(prior_in_groups(by_part["emission"], factor, self.estimate, self._levels_of))
-        return EstimatedFactors(self._reduced_pairs, priors, self.estimate, groups=self.topology.groups, plug_in=True)
+            fixed = [scorer.parameters for scorer in topology.reduce_parameters(self.given_scorers)]
+            return EstimatedFactors.from_fixed_parameters(self.reduced_pairs, fixed, topology.emitting)
+        priors = topology.reduce_priors(self.prior, self.emission_factors, self.estimate, self._levels_of)
+        return EstimatedFactors(self.reduced_pairs, priors, self.estimate, groups=topology.groups, plug_in=True)
 
-    def _levels_of(self, name: Name) -> Any:
+    def _levels_of(self, name: Name) -> Sequence[Any]:
         """Return the levels of a categorical column."""
         return self.tally.domains[str(name)].levels
 
-    def _fixed_parameters(self, given: tuple[Any, ...]) -> list[Any]:
-        """Return the fixed parameters in the order of `pairs`; components in one axis."""
-        by_columns = dict(zip((factor.columns for factor in self.tally.factors), given, strict=True))
-        parameters = [by_columns[factor.columns] for factor, _ in self.pairs]
+    @property
+    def given_scorers(self) -> list[FactorScorer]:
+        """The fixed parameters in the order of `pairs`, with mixture components in one axis."""
+        by_columns = dict(zip((factor.columns for factor in self.tally.factors), self.given or (), strict=True))
+        scorers = [FactorScorer(factor, by_columns[factor.columns], False, NO_COLUMNS) for factor, _ in self.pairs]
+        n_parts = len(self.chain_factors)
         components = self.topology.components
-        if components is not None:
-            n_parts = self._n_parts
-            position = (components.owner, components.number)
-            for index in range(n_parts, len(parameters)):
-                parameters[index] = take_groups(parameters[index], position)
-            weights = FactorScorer(self.pairs[n_parts - 1][0], parameters[n_parts - 1], False, NO_COLUMNS)
-            parameters[n_parts - 1] = components.weights.reduce_parameters(weights).parameters
-        return parameters
+        if components is None:
+            return scorers
+        position = (components.owner, components.number)
+        emissions = [scorer.with_parameters(take_groups(scorer.parameters, position)) for scorer in scorers[n_parts:]]
+        return scorers[:n_parts] + emissions
+
+    @cached_property
+    def part_scorers(self) -> dict[str, FactorScorer]:
+        """The estimates of the parts before the emissions, over all states and transitions."""
+        return dict(zip(self.parts, self._expanded, strict=False))
 
     @cached_property
     def scored(self) -> list[FactorScorer]:
         """The emissions of every state, without unseen levels."""
-        return self._expand_to_states(self.fitted.checked_scorers)[len(self.parts) :]
+        return self._expanded[len(self.parts) :]
 
     @cached_property
     def domains(self) -> list[list[Domain]]:
         """The levels of the categorical columns of every emission."""
-        return [[self.tally.domains[str(name)] for name in scorer.factor.level_columns] for scorer in self.scored]
+        return [[self.tally.domains[str(name)] for name in factor.level_columns] for factor in self.emission_factors]
+
+    @cached_property
+    def estimated_emissions(self) -> list[EstimatedEmission]:
+        """The emissions of every state, with their levels and statistics."""
+        statistics = [counted for _, counted in self.emissions]
+        return [
+            EstimatedEmission(scorer, domains, counted, scorer.factor.columns[0] in self.text_columns)
+            for scorer, domains, counted in zip(self.scored, self.domains, statistics, strict=True)
+        ]
+
+    @cached_property
+    def _expanded(self) -> list[FactorScorer]:
+        """The estimates of all factors, over all states and transitions."""
+        return self._expand_to_states(self.fitted.checked_scorers)
 
     def _expand_to_states(self, scorers: list[FactorScorer]) -> list[FactorScorer]:
         """Return the estimates over all states and transitions."""
         expanded = self.topology.expand_parameters(scorers)
         if self.topology.stationary:
-            expanded[0] = expanded[0]._replace(parameters=self._stationary_transitions)
+            expanded[0] = expanded[0].with_parameters(self._stationary_transitions)
         return expanded
 
     @cached_property
@@ -188,7 +252,7 @@ class EstimatedHMM:
         self.topology.check_irreducible()
         if not self.states.levels:
             return LevelProbabilities(np.zeros((0, 0)), Segments([0]))
-        counts = self._reduced_pairs[0][1].table
+        counts = self.reduced_pairs[0][1].table
         if self.fitted.has_prior:
             posterior = self.fitted.posterior(0)
             counts = np.maximum(posterior.concentration - read_estimate(self.estimate).takes_mode, 0.0)
@@ -206,7 +270,7 @@ class EstimatedHMM:
         if not self.topology.stationary or not self.states.levels:
             return 0.0
         (_, first), (_, transitions) = self.pairs[:2]
-        table = self._stationary_mle(self._reduced_pairs[0][1].table).table
+        table = self._stationary_mle(self.reduced_pairs[0][1].table).table
         total = np.maximum(transitions.table.sum(axis=1, keepdims=True), 1e-300)
         constrained = xlogy(first.table, stationary_distribution(table)).sum() + xlogy(transitions.table, table).sum()
         return float(constrained - xlogy(transitions.table, transitions.table / total).sum())
@@ -236,31 +300,24 @@ class EstimatedHMM:
                 for scorer, statistics in zip(scored, self._state_statistics, strict=True)
             ]
             unseen = "smooth"  # row scorers code an unseen level as the last one
-        parts = dict(zip(self.parts, self._expand_to_states(self.fitted.checked_scorers), strict=False))
-        return HMMParameters.from_parts(self.topology, parts, scored, self.domains, unseen, uniform=False)
+        return HMMParameters.from_parts(self.topology, self.part_scorers, scored, self.domains, unseen, uniform=False)
 
     @cached_property
     def checked_parameters(self) -> HMMParameters:
         """The parameters. Raise DataError if there is no state, or if a state has no data for a column."""
         if not self.states.levels:
             raise DataError("the model has no states: all sequences were forgotten.\n    Fit it on at least one step.")
-        for code, column in chain.from_iterable(map(undefined_parameters, self.parameters.scored)):
-            raise DataError.no_data(f"column {column!r} in {self.topology.group_name(code)}", self.estimate)
+        self.parameters.check_defined(self.topology, self.estimate)
         return self.parameters
 
     def over(self, tally: Tally) -> EstimatedHMM:
         """Return the estimates for another tally of the same levels, with the priors held fixed."""
         other = replace(self, tally=tally)
-        return other._with_fitted(self.fitted.with_statistics(other._reduced_pairs))
+        return replace(other, estimated=self.fitted.with_statistics(other.reduced_pairs))
 
     def scaled(self, strength: float) -> EstimatedHMM:
         """Return the estimates with all prior strengths multiplied by `strength`."""
-        return replace(self)._with_fitted(self.fitted.scaled(strength))
-
-    def _with_fitted(self, fitted: EstimatedFactors) -> EstimatedHMM:
-        """Set the estimated factors of a new value, and return it."""
-        self.__dict__["fitted"] = fitted
-        return self
+        return replace(self, estimated=self.fitted.scaled(strength))
 
     # ---- Inspection -------------------------------------------------------------------------------------------------
 
@@ -269,17 +326,14 @@ class EstimatedHMM:
         """The emission parameters by column, or by tuple of columns; see `HiddenMarkovModel.emission_`."""
         by_column: dict[Any, Any] = {}
         components = self.topology.components
-        for scorer, domains in zip(self.parameters.scored, self.domains, strict=True):
-            names = scorer.factor.columns
-            parameters = scorer.parameters
+        for scorer, emission in zip(self.parameters.scored, self.estimated_emissions, strict=True):
             if components is not None:
-                parameters = components.shaped(scorer.family, parameters)
-            if scorer.family.cell_type == "codes":
-                tables = parameters.segments.split(parameters.table)
-                for name, domain, table in zip(names, domains, tables, strict=True):
-                    by_column[name] = dict(zip(domain.levels, np.moveaxis(table, -1, 0), strict=False))
-            else:
-                by_column[names if len(names) > 1 else names[0]] = parameters
+                scorer = scorer.with_parameters(components.shaped(scorer.parameters))
+            if not emission.is_coded:
+                names = emission.columns
+                by_column[names if len(names) > 1 else names[0]] = scorer.parameters
+            for name, domain, table in replace(emission, scorer=scorer).level_tables():
+                by_column[name] = dict(zip(domain.levels, np.moveaxis(table, -1, 0), strict=False))
         return by_column
 
     @property
@@ -340,4 +394,4 @@ class EstimatedHMM:
             return self.fitted.posterior(number)
         prior, constant = self.fitted.resolved_priors[number]
         statistics = self._state_statistics[number - n_parts]
-        return prior.update(add_unit_variance(self._reduced_pairs[number][0].family, statistics, constant))
+        return prior.update(add_unit_variance(self.reduced_pairs[number][0].family, statistics, constant))

@@ -16,17 +16,19 @@ from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.estimation.em.em_loop import EMSummary
-from tallybayes.estimation.em.em_objective import plot_convergence
+from tallybayes.estimation.em.em_objective import initial_model, plot_convergence
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.families.family import Family
-from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count
 from tallybayes.models.base import Model
 from tallybayes.models.hmm import hmm_criteria, hmm_from_tables, hmm_sampling
+from tallybayes.models.hmm.chain_names import ChainNames, names_in
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
-from tallybayes.models.hmm.factor_names import PARTS, emission_given, emissions_in, names_in
 from tallybayes.models.hmm.fitting import hmm_fit
-from tallybayes.models.hmm.hmm_parameters import UNSEEN, read_prior
+from tallybayes.models.hmm.fitting.training_sequences import SequenceInput
+from tallybayes.models.hmm.hmm_from_tables import StatedTables
+from tallybayes.models.hmm.hmm_parameters import UNSEEN
+from tallybayes.models.hmm.hmm_prior import check_prior
 from tallybayes.models.hmm.inference import (
     decoding,
     forecast,
@@ -36,12 +38,12 @@ from tallybayes.models.hmm.inference import (
     surprisal,
 )
 from tallybayes.models.hmm.inference.online_filter import OnlineFilter
-from tallybayes.models.hmm.mixture_emissions import MixtureEmissions, check_other_components, most_components
-from tallybayes.models.hmm.query_sequences import open_labeled_query, open_sequences_for_query
+from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
+from tallybayes.models.hmm.query_sequences import SequenceReader
 from tallybayes.models.hmm.topology import Topology
-from tallybayes.models.hmm.topology_input import check_topology_parameters
-from tallybayes.models.inputs.column_priors import check_is_prior, check_priors
+from tallybayes.models.hmm.topology_input import TopologyOptions
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
+from tallybayes.models.inputs.parameter_input import check_strength
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
 from tallybayes.models.inspection.information_criteria import weighted_sum
@@ -49,7 +51,6 @@ from tallybayes.models.inspection.labeled_parameters import LabeledFactor, looke
 from tallybayes.models.receipt import with_receipt
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.text_selection import as_word_factor
 from tallybayes.typing import Columns, Labels, Name, Priors, RandomState, Rows, SampleWeights
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class HiddenMarkovModel(Model):
     [array(['hot', 'cold', 'cold'], dtype='<U4')]
     """
 
-    _factor_names: dict[str, str]  # the names of the state and end columns in the tally; see `factor_names`
+    _factor_names: ChainNames
     _soft_counts_hint = "Use evidence_lower_bound_, or fit sequences with known states."
     _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "estimate": ESTIMATE_WORDS,
@@ -218,11 +219,14 @@ class HiddenMarkovModel(Model):
         self
         """
         self._check_settings()
-        where: Any = {"sequence": sequence, "order": order, "sample_weight": sample_weight}
-        result = hmm_fit.fit(self, X, y, lengths, **where, initial=initial)
+        if initial is not None or self.warm_start:
+            initial = initial_model(self, initial)
+        estimates = None if initial is None else SequenceReader.of(initial).hmm
+        given = SequenceInput(X, y, lengths, sequence, order, sample_weight)
+        result = hmm_fit.fit(self, TopologyOptions.of(self), given, initial, estimates)
         self._factor_names = result.names
         self._dropped_columns = result.dropped_columns
-        self._frame_library = result.frame_library
+        self._frame_library = _frame_of(X)
         return self._set_tally(result.tally, result.em_result)
 
     def partial_fit(
@@ -246,11 +250,12 @@ class HiddenMarkovModel(Model):
         -------
         self
         """
-        where: Any = {"sequence": sequence, "order": order, "sample_weight": sample_weight}
         if not hasattr(self, "tally_"):
-            return self.fit(X, y, lengths, **where)
+            return self.fit(X, y, lengths, sequence=sequence, order=order, sample_weight=sample_weight)
         self._require_counts("adding sequences")
-        return self._set_tally(self.tally_ + hmm_fit.count_labeled(self, X, y, lengths, **where))
+        return self._set_tally(
+            self.tally_ + self._count_labeled(SequenceInput(X, y, lengths, sequence, order, sample_weight))
+        )
 
     @with_receipt
     def forget(
@@ -276,8 +281,13 @@ class HiddenMarkovModel(Model):
         """
         check_is_fitted(self, "tally_")
         self._require_counts("removing sequences")
-        where: Any = {"sequence": sequence, "order": order, "sample_weight": sample_weight}
-        return self._set_tally(self.tally_ - hmm_fit.count_labeled(self, X, y, lengths, **where))
+        return self._set_tally(
+            self.tally_ - self._count_labeled(SequenceInput(X, y, lengths, sequence, order, sample_weight))
+        )
+
+    def _count_labeled(self, given: SequenceInput) -> Tally:
+        """Return the tally of more sequences with known states."""
+        return hmm_fit.count_labeled(TopologyOptions.of(self), given, self.gaps, self.tally_, self._factor_names)
 
     def fit_tally(self, tally: Tally) -> Self:
         """Fit the model on a tally counted elsewhere: by another model, in a database or on another machine.
@@ -360,9 +370,21 @@ class HiddenMarkovModel(Model):
         >>> model.predict([[3, 1, 3]])
         [array(['hot', 'cold', 'hot'], dtype='<U4')]
         """
-        tables: Any = {"start": start, "transition": transition, "emission": emission, "end": end}
-        names: Any = {"component": component, "states": states, "columns": columns, "levels": levels}
-        return hmm_from_tables.from_tables(cls, **tables, **names, strength=strength, options=options)
+        stated = hmm_from_tables.read_tables(start, transition, emission, end, component, states, columns, levels)
+        if strength is not None:
+            options.setdefault("warm_start", True)  # EM starts from the given parameters
+        return cls(**stated.options | options)._set_tables(stated, strength)
+
+    def _set_tables(self, stated: StatedTables, strength: float | None) -> Self:
+        """Use user-specified parameters: as fixed ones or, with a strength, as the means of the prior."""
+        self._check_settings()
+        self._factor_names = stated.names
+        hmm = stated.estimated(TopologyOptions.of(self))
+        if strength is None:
+            self._set_tally(stated.tally)
+            return self._set_fixed_parameters(stated.parameters)
+        self.prior = hmm_from_tables.prior_with_means(hmm, check_strength(strength))
+        return self._set_tally(stated.tally)
 
     # ---- Queries about sequences ------------------------------------------------------------------------------------
 
@@ -387,8 +409,7 @@ class HiddenMarkovModel(Model):
         -------
         ndarray of shape (sequences,)
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return decoding.score_samples(self._estimated_hmm, sequences)
+        return decoding.score_samples(*self._open_query(X, lengths, sequence, order))
 
     def log_likelihood(
         self,
@@ -443,8 +464,8 @@ class HiddenMarkovModel(Model):
         """
         if y is None:
             return float(self.score_samples(X, lengths, sequence=sequence, order=order).mean())
-        sequences, labels = open_labeled_query(self, X, y, lengths, sequence, order)
-        return decoding.accuracy(self._estimated_hmm, sequences, labels)
+        reader = SequenceReader.of(self)
+        return decoding.accuracy(reader.hmm, *reader.open_labeled(X, y, lengths, sequence, order))
 
     def predict(
         self,
@@ -470,8 +491,7 @@ class HiddenMarkovModel(Model):
         list of ndarray of shape (steps,)
             The states; None at every time step of an impossible sequence.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return decoding.predict(self._estimated_hmm, sequences, decode)
+        return decoding.predict(*self._open_query(X, lengths, sequence, order), decode)
 
     def predict_proba(
         self,
@@ -493,8 +513,7 @@ class HiddenMarkovModel(Model):
         list of ndarray of shape (steps, states)
             0 in all states of an impossible sequence.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return decoding.predict_proba(self._estimated_hmm, sequences)
+        return decoding.predict_proba(*self._open_query(X, lengths, sequence, order))
 
     def filter_proba(
         self,
@@ -516,8 +535,7 @@ class HiddenMarkovModel(Model):
         list of ndarray of shape (steps, states)
             0 in all states from an impossible time step on.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return decoding.filter_proba(self._estimated_hmm, sequences)
+        return decoding.filter_proba(*self._open_query(X, lengths, sequence, order))
 
     def predict_transition_proba(
         self,
@@ -540,8 +558,7 @@ class HiddenMarkovModel(Model):
         -------
         list of ndarray of shape (steps − 1, states, states)
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return decoding.predict_transition_proba(self._estimated_hmm, sequences)
+        return decoding.predict_transition_proba(*self._open_query(X, lengths, sequence, order))
 
     def predict_next(
         self,
@@ -565,8 +582,7 @@ class HiddenMarkovModel(Model):
         -------
         ndarray of shape (sequences, n, states)
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return decoding.predict_next(self._estimated_hmm, sequences, n)
+        return decoding.predict_next(*self._open_query(X, lengths, sequence, order), n)
 
     def log_joint(
         self,
@@ -588,8 +604,8 @@ class HiddenMarkovModel(Model):
         -------
         ndarray of shape (sequences,)
         """
-        sequences, labels = open_labeled_query(self, X, y, lengths, sequence, order)
-        return decoding.log_joint(self._estimated_hmm, sequences, labels)
+        reader = SequenceReader.of(self)
+        return decoding.log_joint(reader.hmm, *reader.open_labeled(X, y, lengths, sequence, order))
 
     def forward(
         self,
@@ -612,8 +628,7 @@ class HiddenMarkovModel(Model):
             ``scaled`` is p(state | steps so far), as `filter_proba`; the scale is p(steps so far). If the end is not
             modeled, the messages of the last step sum to p(sequence).
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return forward_backward.forward(self._estimated_hmm, sequences)
+        return forward_backward.forward(*self._open_query(X, lengths, sequence, order))
 
     def backward(
         self,
@@ -638,8 +653,7 @@ class HiddenMarkovModel(Model):
             The scale is p(steps to come | steps so far). So ``scaled`` of `forward` times ``scaled`` of `backward` is
             p(state | whole sequence), as `predict_proba`.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return forward_backward.backward(self._estimated_hmm, sequences)
+        return forward_backward.backward(*self._open_query(X, lengths, sequence, order))
 
     def trellis(
         self,
@@ -660,8 +674,7 @@ class HiddenMarkovModel(Model):
         -------
         list of Trellis
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return forward_backward.trellis(self._estimated_hmm, sequences)
+        return forward_backward.trellis(*self._open_query(X, lengths, sequence, order))
 
     def best_paths(
         self,
@@ -689,8 +702,7 @@ class HiddenMarkovModel(Model):
         list of BestPaths
             Fewer than `k` paths if fewer are possible; none for an impossible sequence.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return state_paths.best_paths(self._estimated_hmm, sequences, k)
+        return state_paths.best_paths(*self._open_query(X, lengths, sequence, order), k)
 
     def sample_paths(
         self,
@@ -719,8 +731,7 @@ class HiddenMarkovModel(Model):
         list of ndarray of shape (n, steps)
             The states; None at every time step of an impossible sequence.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return state_paths.sample_paths(self._estimated_hmm, sequences, n, random_state)
+        return state_paths.sample_paths(*self._open_query(X, lengths, sequence, order), n, random_state)
 
     def expected_visits(
         self,
@@ -742,8 +753,7 @@ class HiddenMarkovModel(Model):
         ExpectedOccupancy
             All numbers are 0 for an impossible sequence.
         """
-        sequences = self._open_query(X, lengths, sequence, order, allow_gaps=False)
-        return state_occupancy.expected_visits(self._estimated_hmm, sequences)
+        return state_occupancy.expected_visits(*self._open_query(X, lengths, sequence, order, allow_gaps=False))
 
     def online_filter(self) -> OnlineFilter:
         """Return a filter that updates p(state | observations so far) one time step at a time.
@@ -786,8 +796,7 @@ class HiddenMarkovModel(Model):
         -------
         list of Forecast
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return forecast.forecast(self._estimated_hmm, sequences, horizon, mass)
+        return forecast.forecast(*self._open_query(X, lengths, sequence, order), horizon, mass)
 
     def surprisal(
         self,
@@ -812,8 +821,7 @@ class HiddenMarkovModel(Model):
         list of ndarray of shape (steps,)
             inf from an impossible time step on.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return surprisal.surprisal(self._estimated_hmm, sequences)
+        return surprisal.surprisal(*self._open_query(X, lengths, sequence, order))
 
     def tail_proba(
         self,
@@ -840,8 +848,7 @@ class HiddenMarkovModel(Model):
         list of ndarray of shape (steps, columns)
             NaN for missing cells, for text and word counts, and from an impossible time step on.
         """
-        sequences = self._open_query(X, lengths, sequence, order)
-        return surprisal.tail_proba(self._estimated_hmm, sequences)
+        return surprisal.tail_proba(*self._open_query(X, lengths, sequence, order))
 
     def sample(
         self, n: int | Sequence[int] | np.ndarray, *, random_state: RandomState = None
@@ -885,8 +892,7 @@ class HiddenMarkovModel(Model):
         list of ndarray
             Data frames if `X` has data frames; otherwise dictionaries if there are several columns.
         """
-        frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
-        return hmm_sampling.impute(self._estimated_hmm, self._open_query(X, lengths, sequence, order), frame)
+        return hmm_sampling.impute(*self._open_query(X, lengths, sequence, order), _frame_of(X))
 
     def _open_query(
         self,
@@ -896,9 +902,10 @@ class HiddenMarkovModel(Model):
         order: str | None,
         *,
         allow_gaps: bool = True,
-    ) -> Sequences:
-        """Return the sequences of a query; see `open_sequences_for_query`."""
-        return open_sequences_for_query(self, X, lengths, sequence, order, allow_gaps=allow_gaps)
+    ) -> tuple[EstimatedHMM, Sequences]:
+        """Return the estimates and the sequences of a query; see `SequenceReader`."""
+        reader = SequenceReader.of(self)
+        return reader.hmm, reader.open(X, lengths, sequence, order, allow_gaps=allow_gaps)
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
@@ -1162,16 +1169,15 @@ class HiddenMarkovModel(Model):
     def _estimate(self) -> EstimatedHMM:
         """Return the parameters estimated from the current tally; fixed parameters are not constrained."""
         tally = self._selected_tally
-        states = tally.domains[tally.schema.domain(self._factor_names["state"])].levels
+        states = tally.domain(self._factor_names.state).levels
         if self._fixed_parameters is None:
-            topology = Topology.of(self, states)
+            options = TopologyOptions.of(self)
         else:
-            components = MixtureEmissions.of(self.components, states, None, complete=False)
-            topology = Topology(states, ends=self.end_state, components=components)
+            options = TopologyOptions(end_state=self.end_state, components=self.components)
         return EstimatedHMM(
             tally,
             self._factor_names,
-            topology,
+            Topology.of(options, states),
             self.estimate,
             self.prior,
             self.unseen,
@@ -1193,8 +1199,8 @@ class HiddenMarkovModel(Model):
 
     def _total_weight(self) -> float:
         """Return the weight of all counted time steps."""
-        parts: list[Any] = [self.tally_[self._factor_names[part]] for part in ("start", "to")]
-        return float(sum(part.table.sum() for part in parts))
+        names = self._factor_names
+        return float(sum(self.tally_[name].group_weights().sum() for name in (names.start, names.target)))
 
     def _summary_title(self, n_rows: float) -> str:
         """Return the title of the summary: number of time steps and states."""
@@ -1240,26 +1246,19 @@ class HiddenMarkovModel(Model):
     def _check_settings(self) -> None:
         """Raise an error for invalid parameters."""
         super()._check_settings()
-        check_topology_parameters(self)
+        TopologyOptions.of(self).check()
 
     def _set_tally(self, tally: Tally, em_result: EMSummary | None = None) -> Self:
         """Replace the tally, after checking that it agrees with the parameters."""
-        if self.components is not None or "component" in self._factor_names:
+        if self.components is not None or self._factor_names.component is not None:
             check_other_components(self.components, tally, self._factor_names)
-        if self.allowed_transitions is not None or self.start is not None or self.tied is not None:
-            hmm_fit.check_counted_topology(self, tally, self._factor_names)
+        if TopologyOptions.of(self).restricts_states:
+            hmm_fit.check_counted_topology(TopologyOptions.of(self), tally, self._factor_names)
         return super()._set_tally(tally, em_result)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         """Raise an error if a prior does not fit any factor."""
-        if is_pseudo_count(self.prior):
-            check_pseudo_count(self.prior, self.estimate)
-            return
-        priors = read_prior(self.prior, components=most_components(self.components) > 1)
-        check_priors(priors.pop("emission"), map(as_word_factor, factors), self.estimate, tuple(priors))
-        for prior in priors.values():
-            check_is_prior(prior)
-            check_pseudo_count(prior, self.estimate)
+        check_prior(self.prior, factors, self.estimate, components=most_components(self.components) > 1)
 
     @property
     def _required_columns(self) -> list[Name]:
@@ -1268,28 +1267,26 @@ class HiddenMarkovModel(Model):
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         """Return the emission factors of a tally."""
-        return emissions_in(tally, names_in(tally, self.end_state))
+        return names_in(tally, self.end_state).emissions_in(tally)
 
     def _copy_input_format(self, other: HiddenMarkovModel) -> Self:
         """Copy the names of states and the dropped columns from another model."""
-        self._factor_names = dict(other._factor_names)
+        self._factor_names = other._factor_names
         self._dropped_columns = other._dropped_columns
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
         """Return the input format for a file."""
-        return {"names": self._factor_names}
+        return {"names": self._factor_names.to_dict()}
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
         """Restore the input format from a file. Raise FileError if the tally does not have its factors."""
-        names = state.pop("names")
-        own = ["component"] if "component" in names else []
-        self._factor_names = {part: str(names.pop(part)) for part in (*PARTS, *own)}
-        check_no_unknown_entries("the names of the model's parts", names)
+        entries = state.pop("names")
+        self._factor_names = names = ChainNames.from_dict(entries)
+        check_no_unknown_entries("the names of the model's parts", entries)
         columns = {column for factor in tally.factors for column in factor.columns}
-        needed = {self._factor_names[part] for part in ("start", "to", *["end"] * self.end_state, *own)}
-        given = emission_given(self._factor_names)
-        if not needed <= columns or any(tally.schema.domain(name) not in tally.domains for name in given):
+        needed = {column for factor in names.factors(ends=self.end_state) for column in factor.columns}
+        if not needed <= columns or any(tally.schema.domain(name) not in tally.domains for name in names.given):
             raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
 
     def _check_loaded(self) -> None:
@@ -1299,3 +1296,8 @@ class HiddenMarkovModel(Model):
         """
         with suppress(EstimateError, DataError):
             _ = self._estimated_hmm.parameters
+
+
+def _frame_of(X: Rows) -> str | None:
+    """Return the library of the data frames of sequences; None if they are not data frames."""
+    return frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)

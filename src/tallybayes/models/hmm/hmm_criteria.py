@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.estimation.em.em_objective import varying_columns
+from tallybayes.estimation.em.em_objective import varying_columns, without_columns
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.hmm_parameters import HMMParameters
@@ -37,23 +37,17 @@ def entropy_of_states(parameters: HMMParameters, expected: Sequence[Any], log_li
         total += _expected_log(expected[2].total[:, 0], end)
     n_parts = len(expected) - len(parameters.scored)
     if parameters.mixed is not None:
-        owner, number, log_weight = parameters.mixed
-        total += _expected_log(expected[n_parts - 1].table[owner, number], log_weight)
+        components, log_weight = parameters.mixed
+        total += _expected_log(expected[n_parts - 1].table[components.exists], log_weight)
     for scorer, statistics in zip(parameters.scored, expected[n_parts:], strict=True):
         varying = varying_columns(statistics, scorer.constant)
-        if not varying.n_columns:
-            continue
-        point = scorer.parameters
-        if len(scorer.constant):  # only Gaussian columns can have zero variance
-            mean, variance = (np.asarray(part) for part in point)
-            kept = np.setdiff1d(np.arange(mean.shape[-1]), scorer.constant)
-            is_diagonal = variance.ndim == mean.ndim
-            variance = variance[..., kept] if is_diagonal else variance[..., kept[:, None], kept]
-            point = type(point)(mean[..., kept], variance)
-        total += float(np.sum(scorer.family.log_likelihood(point, varying)))
+        if varying.n_columns:
+            point = without_columns(scorer, scorer.constant).parameters
+            total += float(np.sum(scorer.family.log_likelihood(point, varying)))
     return max(log_likelihood - total, 0.0)
 
 
 def _expected_log(counts: np.ndarray, log_prob: np.ndarray) -> float:
     """Return Σ n log p, with 0 · log 0 = 0."""
-    return float(np.sum(np.where(counts > 0, counts * np.where(counts > 0, log_prob, 0.0), 0.0)))
+    positive = counts > 0
+    return float(counts[positive] @ log_prob[positive])

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from tallybayes.data.table import Table
 from tallybayes.estimation.resampling.held_out import HoldOut, Split
 from tallybayes.kernels import hmm as kernels
 from tallybayes.models.hmm.fitting.hmm_fit import count_more
-from tallybayes.models.hmm.fitting.training_sequences import open_labeled, read_states
+from tallybayes.models.hmm.fitting.training_sequences import LabeledSequences, SequenceInput, read_states, take_labels
 from tallybayes.models.hmm.inference.decoding import run_kernel, viterbi_path
-from tallybayes.models.hmm.query_sequences import read_steps
+from tallybayes.models.hmm.query_sequences import SequenceReader
+from tallybayes.models.hmm.topology_input import TopologyOptions
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
@@ -51,8 +51,7 @@ class HeldSequences(HoldOut):
         self, model: HiddenMarkovModel, data: Rows, target: Labels | None, sample_weight: SampleWeights
     ) -> None:
         self.full_model: HiddenMarkovModel = clone(model).fit(data, target, sample_weight=sample_weight)
-        sequences, self.labels = open_labeled(data, target, None, None, None)
-        self.sequences = sequences.with_gaps(model.gaps)
+        self.sequences, self.labels = SequenceInput(data, target).open(model.gaps)
         self.weight = step_weights(sample_weight, self.sequences)
         self.states = states_of(self.full_model, self.labels, self.sequences)
         self.codes = np.zeros(self.sequences.n_sequences, dtype=np.intp)
@@ -63,16 +62,18 @@ class HeldSequences(HoldOut):
 
     def count(self, chosen: np.ndarray) -> Tally:
         """Return the tally of the chosen sequences."""
+        model = self.full_model
+        hmm = SequenceReader.of(model).hmm
         steps, part = self.sequences.some(chosen)
-        states = np.maximum(self.states[steps], 0)  # only sequences of weight 0 have unknown states
-        domain = self.full_model._estimated_hmm.states
-        return count_more(self.full_model, part, states, domain, self.some_weight(chosen))
+        codes = np.maximum(self.states[steps], 0)  # only sequences of weight 0 have unknown states
+        labeled = LabeledSequences(part, codes, hmm.states, self.some_weight(chosen))
+        return count_more(TopologyOptions.of(model), labeled, model.tally_, hmm.names)
 
     def fit(self, model: HiddenMarkovModel, chosen: np.ndarray) -> HiddenMarkovModel:
         """Fit the model on the chosen sequences."""
         steps, part = self.sequences.some(chosen)
-        labels = None if self.labels is None else Table({"state": self.labels}).rows(steps).columns["state"]
         table = part.with_column_of_gaps(model.gaps)
+        labels = take_labels(self.labels, steps)
         return model.fit(table, labels, part.lengths, sample_weight=self.some_weight(chosen))
 
     def score(self, splits: list[Split]) -> SequencePredictions:
@@ -91,8 +92,9 @@ class HeldSequences(HoldOut):
 
 def predict_sequences(model: HiddenMarkovModel, sequences: Sequences) -> SequencePredictions:
     """Return the predictions of a model; uniform states, and a path in the first state, for an impossible sequence."""
-    sequences = read_steps(model, sequences)
-    parameters = model._estimated_hmm.checked_parameters
+    reader = SequenceReader.of(model)
+    sequences = reader.read(sequences)
+    parameters = reader.hmm.checked_parameters
     n_states = len(parameters.start)
     smoothed, log_likelihood = run_kernel(parameters, kernels.posterior, sequences)
     path = viterbi_path(parameters, sequences)
@@ -102,9 +104,9 @@ def predict_sequences(model: HiddenMarkovModel, sequences: Sequences) -> Sequenc
         return SequencePredictions(np.log(proba / proba.sum(axis=1, keepdims=True)), log_likelihood, path)
 
 
-def states_of(model: HiddenMarkovModel, labels: object, sequences: Sequences) -> np.ndarray:
+def states_of(model: HiddenMarkovModel, labels: Labels | None, sequences: Sequences) -> np.ndarray:
     """Return the index of the given state of every time step; −1 if it is missing or no state of the model."""
     codes, domain = read_states(labels)
     if codes is None:
         return np.full(int(sequences.offsets[-1]), -1)
-    return np.append(model._estimated_hmm.states.positions_of(domain.levels), -1)[codes]
+    return np.append(SequenceReader.of(model).hmm.states.positions_of(domain.levels), -1)[codes]

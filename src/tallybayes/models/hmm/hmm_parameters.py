@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from tallybayes.data.table import Table
-from tallybayes.distributions.dirichlet import Dirichlet
-from tallybayes.errors import DataError, EstimateError
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer, map_to_known_levels
+from tallybayes.errors import DataError
+from tallybayes.estimation.scoring.factor_scorer import FactorScorer, map_to_known_levels, undefined_parameters
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.prior_rules import is_pseudo_count
 from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
@@ -26,7 +25,6 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
-from tallybayes.typing import Priors
 
 UNSEEN = ("new", "missing", "smooth", "error")  # the values of `unseen=`
 
@@ -92,10 +90,9 @@ class HMMParameters(NamedTuple):
             start = log_probabilities(parts["start"].point, 1 / n if uniform else 0.0)
         end = log_probabilities(parts["end"].point)[:, 0] if topology.ends else None
         mixed = None
-        if topology.components is not None:
-            default = 1 / topology.components.most if uniform else 0.0
-            weights = log_probabilities(parts["component"].point, default)
-            mixed = ComponentWeights.from_table(topology.components, weights)
+        if (components := topology.components) is not None:
+            weights = log_probabilities(parts["component"].point, 1 / components.most if uniform else 0.0)
+            mixed = ComponentWeights(components, weights[components.exists])
         return cls(start, transition, end, scored, domains, unseen, mixed)
 
     def emission(self, table: Table) -> Emission:
@@ -104,67 +101,114 @@ class HMMParameters(NamedTuple):
         For a single categorical column, return its codes and a table (levels, states), which is faster. The codes are
         those of the input; the table is reordered to match them.
         """
-        return self.emission_scorer()(table)
+        return self.emission_scorer()(table)[0]
 
-    def emission_scorer(self) -> Callable[[Table], Emission]:
-        """Return `emission` as a function, prepared once for several tables."""
+    def emission_scorer(self) -> Callable[[Table], tuple[Emission, Emission]]:
+        """Return a function for `emission`, and for log p(step, component | state) with mixture emissions."""
         if self.is_coded:
             return self._coded
-        joint = self.joint()
-        mixed = self.mixed
-        return joint if mixed is None else lambda table: mixed.marginalize(joint(table))
-
-    def joint(self) -> Callable[[Table], np.ndarray]:
-        """Return a function for log p(step | state) or, with mixture emissions, log p(step, component | state)."""
         log_weight = np.zeros(len(self.start)) if self.mixed is None else self.mixed.log_weight
         scorer = RowScorer(self.scored, log_weight, self.domains, self.unseen)
-        return lambda table: np.ascontiguousarray(scorer.joint(table))
+
+        def score(table: Table) -> tuple[Emission, Emission]:
+            """Return log p(step | state), and log p(step, component | state)."""
+            joint = np.ascontiguousarray(scorer.joint(table))
+            return joint if self.mixed is None else self.mixed.marginalize(joint), joint
+
+        return score
 
     @property
     def n_emission_groups(self) -> int:
         """The number of states or, with mixture emissions, of all components."""
-        return len(self.start) if self.mixed is None else len(self.mixed.owner)
+        return len(self.start if self.mixed is None else self.mixed.log_weight)
 
     def component_proba(self, proba: np.ndarray) -> np.ndarray:
         """Return p(component) from p(state); p(state) itself without mixture emissions."""
         return proba if self.mixed is None else self.mixed.component_proba(proba)
 
-    def component_posterior(self, table: Table, proba: np.ndarray) -> np.ndarray:
+    def component_posterior(self, joint: Emission, proba: np.ndarray) -> np.ndarray:
         """Return p(component | step) from p(state | step); p(state | step) itself without mixture emissions."""
-        if self.mixed is None or not len(proba):
-            return self.component_proba(proba)
-        return self.mixed.component_posterior(self.joint()(table), proba)
+        return proba if self.mixed is None else self.mixed.component_posterior(np.asarray(joint), proba)
 
-    def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes of a single categorical column, and log p(level | state) in their order."""
+    def _coded(self, table: Table) -> tuple[Emission, Emission]:
+        """Return the codes of a single categorical column and log p(level | state) in their order, twice."""
         names = self.scored[0].factor.columns
         codes, (local,) = table.levels(names, lambda _: False)
         column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
-        known = map_to_known_levels(column, local, self.domains[0][0], names[0], self.unseen)
-        return column, take_or_zero(self.log_table(), 0, known)
+        log_prob = self.log_table()
+        known = self.domains[0][0]
+        if local is not known:
+            log_prob = take_or_zero(log_prob, 0, map_to_known_levels(column, local, known, names[0], self.unseen))
+        return (column, log_prob), (column, log_prob)
 
     def kernel_inputs(self, sequences: Sequences) -> Iterator[HMMInput]:
         """Yield the input of the kernels, by block of sequences."""
+        return (block.inputs for block in self.blocks(sequences))
+
+    def blocks(self, sequences: Sequences, known: np.ndarray | None = None) -> Iterator[SequenceBlock]:
+        """Yield all sequences in blocks, with the input of the kernels.
+
+        Parameters
+        ----------
+        sequences : Sequences
+        known : ndarray of int of shape (steps,), optional
+            The index of the known state of each time step, −1 if it is unknown. All other states get probability 0.
+        """
         table = sequences.table
         offsets = sequences.offsets
-        scorer = self.emission_scorer()
         start, transition, end = self.arguments
-        if self.is_coded or not table.n_rows:
-            emission = scorer(table) if table.n_rows else np.zeros((0, len(self.start)))
-            yield HMMInput(start, sequences.moves(transition), end, emission, offsets)
+        if not table.n_rows:
+            inputs = HMMInput(start, transition, end, np.zeros((0, len(start))), offsets)
+            no_joint = np.zeros((0, self.n_emission_groups))
+            yield SequenceBlock(slice(0, sequences.n_sequences), table, inputs, no_joint)
             return
-        for part in self.scored:
+        scorer = self.emission_scorer()
+        if self.is_coded and known is None:  # needs no memory by state
+            blocks = [(0, sequences.n_sequences)]
+        else:
+            blocks = blocks_of_sequences(offsets, self.n_emission_groups)
+        for part in self.scored if len(blocks) > 1 else ():
             if part.family.cell_type == "codes":
                 table.levels(part.factor.columns, lambda _: False)  # encode once, with one type for all blocks
-        for first, last in blocks_of_sequences(offsets, self.n_emission_groups):
+        for first, last in blocks:
             steps = slice(int(offsets[first]), int(offsets[last]))
+            rows = table if len(blocks) == 1 else table.rows(steps)
             try:
-                emission = scorer(table.rows(steps))
+                emission, joint = scorer(rows)
             except DataError:
                 scorer(table)  # so that the message has the row number of the whole table
                 raise
+            if known is not None:
+                emission = clamp(emission, known[steps])
             moves = sequences.moves(transition, steps.start, steps.stop)
-            yield HMMInput(start, moves, end, emission, offsets[first : last + 1] - steps.start)
+            inputs = HMMInput(start, moves, end, emission, offsets[first : last + 1] - steps.start)
+            yield SequenceBlock(slice(first, last), rows, inputs, joint)
+
+    def states_ahead(self, filtered: np.ndarray, n: int) -> np.ndarray:
+        """Return p(state) of the `n` time steps after the last one, given that the sequence continues: (n, states).
+
+        Parameters
+        ----------
+        filtered : ndarray of shape (steps, states)
+            p(state | observations so far) of every step of a sequence.
+        n : int
+        """
+        transition = np.exp(self.transition)
+        proba = filtered[-1] @ transition if len(filtered) else np.exp(self.start)
+        ahead = np.empty((n, len(proba)))
+        for step in range(n):
+            ahead[step] = proba
+            proba = proba @ transition
+        return ahead
+
+    def check_defined(self, topology: Topology, estimate: str) -> None:
+        """Raise DataError if a state or component has no data for a column."""
+        for code, column in chain.from_iterable(map(undefined_parameters, self.scored)):
+            raise DataError.no_data(f"column {column!r} in {topology.group_name(code)}", estimate)
+
+    def with_scored(self, scored: list[FactorScorer]) -> HMMParameters:
+        """Return the parameters with other emissions."""
+        return self._replace(scored=scored)
 
     @property
     def is_coded(self) -> bool:
@@ -186,9 +230,51 @@ class HMMParameters(NamedTuple):
         return self.start, self.transition + log_continue[:, None], self.end
 
 
+class SequenceBlock(NamedTuple):
+    """Consecutive sequences whose emission probabilities are computed at once.
+
+    Attributes
+    ----------
+    sequences : slice
+    table : Table
+        The time steps of the sequences.
+    inputs : HMMInput
+    joint : Emission
+        log p(step, component | state) with mixture emissions, otherwise log p(step | state).
+    """
+
+    sequences: slice
+    table: Table
+    inputs: HMMInput
+    joint: Emission
+
+
 def is_coded(emissions: Sequence[Factor]) -> bool:
     """Return whether a time step is a single categorical column."""
     return len(emissions) == 1 and emissions[0].family.cell_type == "codes" and len(emissions[0].columns) == 1
+
+
+def dense(emission: Emission) -> np.ndarray:
+    """Return log p(step | state) as an array of shape (steps, states)."""
+    if not isinstance(emission, tuple):
+        return np.asarray(emission)
+    codes, table = map(np.asarray, emission)
+    known = (codes >= 0) & (codes < len(table))
+    out = np.zeros((len(codes), table.shape[1]))
+    out[known] = table[codes[known].astype(np.intp)]
+    return out
+
+
+def clamp(emission: Emission, codes: np.ndarray) -> Emission:
+    """Return emission log probabilities with −inf for all states other than the known one; −1 is unknown."""
+    known = np.flatnonzero(codes >= 0)
+    if not len(known):
+        return emission
+    log_prob = dense(emission)
+    clamped = np.array(log_prob)
+    clamped[known] = -np.inf
+    clamped[known, codes[known]] = log_prob[known, codes[known]]
+    return clamped
 
 
 def blocks_of_sequences(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
@@ -225,17 +311,15 @@ def unseen_mass(counts: Counts) -> np.ndarray:
 def with_unseen_level(scorer: FactorScorer, mass: np.ndarray) -> FactorScorer:
     """Return emissions with one more level in every column, of the given probability; the others are unchanged."""
     table, segments = scorer.parameters
-    columns = zip(segments.split(table), np.moveaxis(mass, -1, 0), strict=True)
-    parts = [part for column, unseen in columns for part in (column, unseen[:, None])]
-    sizes = Segments([int(size) + 1 for size in segments.sizes])
-    return scorer._replace(parameters=LevelProbabilities(np.concatenate(parts, axis=-1), sizes))
+    extended = np.insert(table, segments.offsets[1:], mass, axis=-1)  # at the end of every column
+    return scorer.with_parameters(LevelProbabilities(extended, Segments(segments.sizes + 1)))
 
 
 def with_unseen_level_normalized(scorer: FactorScorer, mass: np.ndarray) -> FactorScorer:
     """Return `with_unseen_level` with the other probabilities multiplied by 1 − mass."""
     table, segments = scorer.parameters
     scaled = LevelProbabilities(table * segments.broadcast_to_cells(1 - mass), segments)
-    return with_unseen_level(scorer._replace(parameters=scaled), mass)
+    return with_unseen_level(scorer.with_parameters(scaled), mass)
 
 
 def log_probabilities(parameters: LevelProbabilities | np.ndarray, default: float | np.ndarray = 0.0) -> np.ndarray:
@@ -243,22 +327,3 @@ def log_probabilities(parameters: LevelProbabilities | np.ndarray, default: floa
     table = np.asarray(parameters.table if isinstance(parameters, LevelProbabilities) else parameters)
     with np.errstate(divide="ignore"):
         return np.log(np.where(np.isnan(table), default, table))
-
-
-def read_prior(prior: Priors, *, components: bool = False) -> dict[str, Any]:
-    """Return the priors by part: start, transition, end, component (if any) and emission."""
-    parts: tuple[str, ...] = ("start", "transition", "end", *(["component"] if components else []), "emission")
-    if prior is None or isinstance(prior, str) or is_pseudo_count(prior):
-        return dict.fromkeys(parts, prior)
-    if isinstance(prior, dict):
-        emission = {name: value for name, value in prior.items() if name not in parts}
-        if emission and "emission" not in prior:
-            prior = prior | {"emission": emission}
-        if set(prior) <= {*parts, *emission}:
-            return {part: prior.get(part) for part in parts}
-    if isinstance(prior, Dirichlet):
-        return dict.fromkeys(parts) | {"start": prior, "transition": prior}
-    raise EstimateError(
-        f"prior is {prior!r}; expected a mapping from {', '.join(map(repr, parts))} to priors, a Dirichlet for start "
-        "and transition, a pseudo-count, 'empirical' or None."
-    )

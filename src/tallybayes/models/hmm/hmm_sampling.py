@@ -12,12 +12,12 @@ from tallybayes.data.array_input import unmerged
 from tallybayes.data.data_frames import as_frame
 from tallybayes.data.encoding import is_missing
 from tallybayes.data.indicator_columns import with_absences
+from tallybayes.data.table import Table
 from tallybayes.estimation.factor_sampling import counts_to_text, expected_cells, sample_factor
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, factor_cells
+from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
 from tallybayes.families.protocols.distribution_functions import sampling_options
 from tallybayes.families.text import Text
 from tallybayes.kernels import hmm as kernels
-from tallybayes.models.hmm.inference.decoding import run_kernel
 from tallybayes.models.hmm.lagged_columns import check_no_lags
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.tally.domain import Domain, labels_at, labels_of
@@ -25,7 +25,7 @@ from tallybayes.tally.factor import Name
 from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.estimated_hmm import EmissionStatistics, EstimatedHMM
+    from tallybayes.models.hmm.estimated_hmm import EstimatedEmission, EstimatedHMM
     from tallybayes.models.hmm.hmm_parameters import HMMParameters
 
 
@@ -55,50 +55,48 @@ def _draw_steps(hmm: EstimatedHMM, path: np.ndarray, rng: np.random.Generator) -
     columns: dict[Any, Any] = {}
     mixed = hmm.checked_parameters.mixed
     emitting = path if mixed is None else mixed.draw(path, rng)
-    for scorer, domains, (factor, statistics) in zip(hmm.scored, hmm.domains, hmm.emissions, strict=True):
-        family: Any = factor.family
+    for emission in hmm.estimated_emissions:
+        family: Any = emission.family
+        name = emission.columns[0]
         if family.order:  # the lags of the first time step are drawn from their distribution in the training data
-            mean, covariance = sampling_options(family, statistics)["inputs"]
+            mean, covariance = sampling_options(family, emission.statistics)["inputs"]
             lags = rng.multivariate_normal(mean, covariance)
-            columns[factor.columns[0]] = family.sample_steps(scorer.parameters, emitting, lags, rng)
+            columns[name] = family.sample_steps(emission.scorer.parameters, emitting, lags, rng)
             continue
-        cells = sample_factor(scorer, emitting, statistics, rng)
-        if factor.columns[0] in hmm.text_columns:
-            columns[factor.columns[0]] = counts_to_text(cells, hmm.words(factor.columns[0]))
-            continue
-        for index, name in enumerate(factor.columns):
-            is_coded = family.cell_type == "codes"
-            columns[name] = (
-                labels_at(domains[index].levels, cells[:, index].astype(int)) if is_coded else cells[:, index]
-            )
+        cells = sample_factor(emission.scorer, emitting, emission.statistics, rng)
+        if emission.is_text:
+            columns[name] = counts_to_text(cells, hmm.words(name))
+        elif emission.is_coded:
+            drawn = zip(emission.columns, emission.domains, cells.T.astype(int), strict=True)
+            columns |= {name: labels_at(domain.levels, codes) for name, domain, codes in drawn}
+        else:
+            columns |= dict(zip(emission.columns, cells.T, strict=False))
     return columns
 
 
 def impute(hmm: EstimatedHMM, sequences: Sequences, frame: str | None) -> list[Any]:
     """Return the sequences with missing cells replaced by predictions from the whole sequence."""
-    check_no_lags(
-        (factor for factor, _ in hmm.emissions),
-        "impute",
-        "steps before and after a missing step depend on its value.",
-    )
+    check_no_lags(hmm.emission_factors, "impute", "steps before and after a missing step depend on its value.")
     parameters = hmm.checked_parameters
-    smoothed, _ = run_kernel(parameters, kernels.posterior, sequences)
-    proba = np.concatenate([np.zeros((0, len(hmm.states.levels))), *smoothed])
-    proba = parameters.component_posterior(sequences.table, proba)
+    proba = np.concatenate(
+        [
+            parameters.component_posterior(block.joint, kernels.posterior(block.inputs)[0])
+            for block in parameters.blocks(sequences)
+        ]
+    )
+    table = sequences.table
     columns: dict[Name, np.ndarray] = {}
-    for scorer, domains, (_, statistics) in zip(hmm.scored, hmm.domains, hmm.emissions, strict=True):
-        names = scorer.factor.columns
-        if sequences.table.source_of(names[0]) is not None:  # a missing-value indicator is not imputed
+    for emission in hmm.estimated_emissions:
+        name = emission.columns[0]
+        if table.source_of(name) is not None:  # a missing-value indicator is not imputed
             continue
-        if names[0] in hmm.text_columns:  # missing text stays missing
-            columns[names[0]] = np.array(sequences.table.texts(names[0], Text()).strings.to_pylist(), dtype=object)
-        elif scorer.family.cell_type == "codes":
-            tables = scorer.parameters.segments.split(scorer.parameters.table)
-            for name, domain, table in zip(names, domains, tables, strict=True):
-                columns[name] = _impute_levels(sequences.table.columns[name], domain, proba, table)
+        if emission.is_text:  # missing text stays missing
+            columns[name] = np.array(table.texts(name, Text()).strings.to_pylist(), dtype=object)
+        elif emission.is_coded:
+            for name, domain, probabilities in emission.level_tables():
+                columns[name] = _impute_levels(table.columns[name], domain, proba, probabilities)
         else:
-            imputed = _impute_numbers(sequences, scorer, domains, statistics, proba)
-            columns |= {name: imputed[:, index] for index, name in enumerate(names)}
+            columns |= dict(zip(emission.columns, _impute_numbers(table, emission, proba).T, strict=False))
     spans = pairwise(sequences.offsets.tolist())
     return [_as_sequence({name: column[a:b] for name, column in columns.items()}, frame) for a, b in spans]
 
@@ -113,14 +111,11 @@ def _impute_levels(column: object, domain: Domain, proba: np.ndarray, table: np.
     return imputed
 
 
-def _impute_numbers(
-    sequences: Sequences, scorer: FactorScorer, domains: list[Domain], statistics: EmissionStatistics, proba: np.ndarray
-) -> np.ndarray:
+def _impute_numbers(table: Table, emission: EstimatedEmission, proba: np.ndarray) -> np.ndarray:
     """Return numeric columns with missing cells replaced by their expectation."""
-    cells = chunk_of(
-        factor_cells(sequences.table, scorer.factor.columns, scorer.family, domains, "missing"), slice(None)
-    )
-    expected = np.einsum("ns,nsd->nd", proba, expected_cells(scorer, statistics, cells))
+    numbers = factor_cells(table, emission.columns, emission.family, emission.domains, "missing")
+    cells = chunk_of(numbers, slice(None))
+    expected = np.einsum("ns,nsd->nd", proba, expected_cells(emission.scorer, emission.statistics, cells))
     return np.where(np.isnan(cells), expected, cells)
 
 

@@ -41,7 +41,7 @@ def with_lags(sequences: Sequences, factors: Iterable[Factor]) -> Sequences:
             "    Leave gaps= out and insert these time steps as missing values."
         )
     table = sequences.table
-    when = np.arange(int(sequences.offsets[-1])) - np.repeat(sequences.offsets[:-1], sequences.lengths)
+    when = sequences.positions
     blocks: dict[Name, Any] = {}
     for name, order in orders.items():
         if table.is_block(name):
@@ -56,7 +56,7 @@ def with_lags(sequences: Sequences, factors: Iterable[Factor]) -> Sequences:
             steps = np.flatnonzero(when >= back)
             block[steps, back - 1] = column[steps - back]
         blocks[name] = block
-    return sequences._replace(table=table.replaced({**table.columns, **blocks})) if blocks else sequences
+    return sequences.with_table(table.replaced({**table.columns, **blocks})) if blocks else sequences
 
 
 def check_no_lags(factors: Iterable[Factor], what: str, why: str) -> None:

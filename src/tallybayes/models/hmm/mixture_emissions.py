@@ -17,7 +17,8 @@ from tallybayes.errors import DataError, EstimateError, LabelError, StatisticsEr
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.fixed_parameters import check_parameters
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.family import Family, Parameters, take_groups
+from tallybayes.families.family import Parameters, take_groups
+from tallybayes.models.hmm.chain_names import ChainNames
 from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.models.inputs.parameter_input import read_groups, read_row
 from tallybayes.statistics.counts import Counts
@@ -112,10 +113,25 @@ class MixtureEmissions:
         """The index of each component within its state."""
         return np.nonzero(self.exists)[1]
 
+    @cached_property
+    def first(self) -> np.ndarray:
+        """The first component of each state."""
+        return np.searchsorted(self.owner, np.arange(len(self.states)))
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The index of each component, (states, components); −1 for components that do not exist."""
+        return np.where(self.exists, self.first[:, None] + np.arange(self.most), -1)
+
     @property
     def is_even(self) -> bool:
         """Whether all states have the same number of components."""
         return bool(self.exists.all())
+
+    @property
+    def setting(self) -> ComponentNumbers:
+        """The corresponding value of ``components=``."""
+        return self.most if self.is_even else dict(zip(self.states, self.numbers.tolist(), strict=True))
 
     @property
     def names(self) -> list[tuple[Any, int]]:
@@ -136,9 +152,7 @@ class MixtureEmissions:
 
     def unflatten_components(self, statistics: S) -> S:
         """Return statistics of components in one axis as (states, components, …), with empty cells."""
-        positions = np.full(self.exists.size, -1)
-        positions[np.flatnonzero(self.exists)] = np.arange(len(self.owner))
-        return statistics.take(0, positions).reshape_groups(self.exists.shape)
+        return statistics.take(0, self.positions.ravel()).reshape_groups(self.exists.shape)
 
     def counts(self, each: np.ndarray) -> Counts:
         """Return the counts of p(component | state), given one number for each component."""
@@ -146,11 +160,23 @@ class MixtureEmissions:
         table[self.exists] = each
         return Counts(table, (self.most,))
 
-    def shaped(self, family: Family, parameters: Parameters) -> Any:
+    def shaped(self, parameters: Parameters) -> Any:
         """Return parameters of components with axes (states, components) if all states have the same number."""
         if not self.is_even:
             return parameters
-        return take_groups(parameters, np.arange(len(self.owner)).reshape(self.exists.shape))
+        return take_groups(parameters, self.positions)
+
+    def flatten_values(self, value: ByState, what: str) -> list[Any]:
+        """Return the user's parameters of all components of all states as one list."""
+        out = []
+        for state, n, part in zip(self.states, self.numbers, read_groups(value, self.states, what), strict=True):
+            parameters = part if isinstance(part, list | tuple | np.ndarray) else [part]
+            if len(parameters) != n:
+                raise DataError.wrong_type(
+                    f"{what} in state {state!r}", f"of {len(parameters)} components", f"one for each of its {n}"
+                )
+            out += list(parameters)
+        return out
 
     def tied_components(self) -> np.ndarray | None:
         """Return the index of the emission of each component; None if no states are tied."""
@@ -171,117 +197,55 @@ class ComponentWeights(NamedTuple):
 
     Attributes
     ----------
-    owner : ndarray of int of shape (components,)
-        The index of the state of each component.
-    number : ndarray of int of shape (components,)
-        The index of each component within its state.
+    components : MixtureEmissions
     log_weight : ndarray of shape (components,)
         log p(component | state).
     """
 
-    owner: np.ndarray
-    number: np.ndarray
+    components: MixtureEmissions
     log_weight: np.ndarray
-
-    @classmethod
-    def from_table(cls, components: MixtureEmissions, log_weights: np.ndarray) -> ComponentWeights:
-        """Return the weights, given a table of log weights (states, components)."""
-        return cls(components.owner, components.number, log_weights[components.exists])
-
-    @property
-    def _first(self) -> np.ndarray:
-        """The first component of each state."""
-        return np.searchsorted(self.owner, np.arange(self.owner[-1] + 1))
 
     def marginalize(self, joint: np.ndarray) -> np.ndarray:
         """Return log p(step | state), (steps, states), from log p(step, component | state)."""
-        first = self._first
+        owner, first = self.components.owner, self.components.first
         maximum = np.maximum.reduceat(joint, first, axis=1)
         shift = np.where(np.isneginf(maximum), 0.0, maximum)
         with np.errstate(divide="ignore"):
-            log_prob: np.ndarray = np.log(np.add.reduceat(np.exp(joint - shift[:, self.owner]), first, axis=1)) + shift
+            log_prob: np.ndarray = np.log(np.add.reduceat(np.exp(joint - shift[:, owner]), first, axis=1)) + shift
         return log_prob
 
     def component_proba(self, proba: np.ndarray) -> np.ndarray:
         """Return p(component) from p(state), for an unobserved time step: (…, components)."""
-        component_proba: np.ndarray = proba[..., self.owner] * np.exp(self.log_weight)
+        component_proba: np.ndarray = proba[..., self.components.owner] * np.exp(self.log_weight)
         return component_proba
 
     def component_posterior(self, joint: np.ndarray, proba: np.ndarray) -> np.ndarray:
         """Return p(component | step) from p(state | step): (steps, components); 0 for an impossible step."""
-        total = self.marginalize(joint)[:, self.owner]
+        owner = self.components.owner
+        total = self.marginalize(joint)[:, owner]
         within = np.exp(joint - np.where(np.isneginf(total), 0.0, total))
-        component_proba: np.ndarray = proba[:, self.owner] * within
+        component_proba: np.ndarray = proba[:, owner] * within
         return component_proba
 
     def draw(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw a component for every time step of a state path."""
         cumulative = np.cumsum(np.exp(self.log_weight))
-        first = self._first
-        last = np.searchsorted(self.owner, np.arange(self.owner[-1] + 1), side="right") - 1
+        first = self.components.first
+        last = first + self.components.numbers - 1
         low = cumulative[first] - np.exp(self.log_weight[first])
         uniform = low[path] + rng.random(len(path)) * (cumulative[last] - low)[path]
         return np.clip(np.searchsorted(cumulative, uniform, side="right"), first[path], last[path])
 
 
-class StatedComponents(NamedTuple):
-    """Component weights given by the user, in the order of the given states."""
-
-    states: Sequence[Any]
-    weights: list[np.ndarray]
-
-    @property
-    def most(self) -> int:
-        """The largest number of components of any state."""
-        return max(map(len, self.weights))
-
-    @property
-    def setting(self) -> Any:
-        """The corresponding value of ``components=``."""
-        numbers = [len(row) for row in self.weights]
-        return self.most if min(numbers) == self.most else dict(zip(self.states, numbers, strict=True))
-
-    @property
-    def names(self) -> list[Any]:
-        """The names of the components; the state itself if no state has several."""
-        pairs = zip(self.states, self.weights, strict=True)
-        return [(state, k) if self.most > 1 else state for state, row in pairs for k in range(len(row))]
-
-    @property
-    def table(self) -> np.ndarray:
-        """The weights, (states, components); 0 for components that do not exist."""
-        return np.stack([np.pad(row, (0, self.most - len(row))) for row in self.weights])
-
-    @property
-    def unflatten_components(self) -> np.ndarray:
-        """The index of each component, (states, components); that of the first one for components that do not exist."""
-        first = np.cumsum([0, *map(len, self.weights)])[:-1]
-        number = np.arange(self.most)
-        return np.stack(
-            [a + np.where(number < len(row), number, 0) for a, row in zip(first, self.weights, strict=True)]
-        )
-
-    def flatten_components(self, value: ByState, what: str) -> list[Any]:
-        """Return the parameters of all components of all states as one list."""
-        out = []
-        for state, row, part in zip(self.states, self.weights, read_groups(value, self.states, what), strict=True):
-            parameters = part if isinstance(part, list | tuple | np.ndarray) else [part]
-            if len(parameters) != len(row):
-                raise DataError.wrong_type(
-                    f"{what} in state {state!r}", f"of {len(parameters)} components", f"one for each of its {len(row)}"
-                )
-            out += list(parameters)
-        return out
-
-
-def read_components(value: ByState, states: Sequence[Any]) -> StatedComponents:
-    """Return the component weights from the user's ``component=``."""
+def read_components(value: ByState, states: Sequence[Any]) -> tuple[MixtureEmissions, np.ndarray]:
+    """Return the numbers of components and the weights of all components from the user's ``component=``."""
     weights = []
     for state, part in zip(states, read_groups(value, states, "component"), strict=True):
         what = f"component, {state!r},"
         row = read_row(part, range(np.size(part)), what)
         weights.append(np.asarray(check_parameters(Categorical(), {"probability": row}, [len(row)], what).table))
-    return StatedComponents(states, weights)
+    numbers = np.array(list(map(len, weights)), dtype=np.intp)
+    return MixtureEmissions(states, numbers, int(numbers.max())), np.concatenate(weights)
 
 
 def component_domain(name: str, most: int) -> Domain:
@@ -291,32 +255,27 @@ def component_domain(name: str, most: int) -> Domain:
 
 def check_initial_components(expected: MixtureEmissions | None, given: MixtureEmissions | None) -> None:
     """Raise DataError if the initial model has other numbers of components."""
-    if (expected is None) != (given is None) or (
-        expected is not None and given is not None and not np.array_equal(expected.numbers, given.numbers)
-    ):
-        shown = [
-            "none" if components is None else short_repr(components.numbers.tolist())
-            for components in (given, expected)
-        ]
+    needed, found = (None if part is None else part.numbers.tolist() for part in (expected, given))
+    if needed != found:
+        shown = ["none" if numbers is None else short_repr(numbers) for numbers in (found, needed)]
         raise DataError(f"initial= has {shown[0]} components by state, components= {shown[1]}; expected equal numbers.")
 
 
-def check_other_components(value: ComponentNumbers, tally: Tally, names: Mapping[str, str]) -> None:
+def check_other_components(value: ComponentNumbers, tally: Tally, names: ChainNames) -> None:
     """Raise StatisticsError if a tally has other numbers of components than ``components=``."""
-    column = names.get("component")
     most = most_components(value)
-    n_components = 1 if column is None else len(tally.domains[tally.schema.domain(column)].levels)
+    n_components = 1 if names.component is None else len(tally.domain(names.component).levels)
     if n_components != most:
         counted = "states without components" if n_components == 1 else f"{n_components} components a state"
         raise StatisticsError(
             f"components is {short_repr(value)}, but the tally has {counted}.\n"
             "    Pass the number of components of the tally."
         )
-    if column is None or not isinstance(value, Mapping):
+    if names.component is None or not isinstance(value, Mapping):
         return
-    states = tally.domains[tally.schema.domain(names["state"])].levels
+    states = tally.domain(names.state).levels
     components: Any = MixtureEmissions.of(value, states, None, complete=False)
-    table: Any = tally[column]
+    table: Any = tally[names.component]
     excess = np.argwhere((table.table > 0) & ~components.exists)
     if len(excess):
         state, number = excess[0]

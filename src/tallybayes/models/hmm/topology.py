@@ -7,10 +7,11 @@ factors, "expand" converts back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import chain, repeat
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -19,13 +20,14 @@ from tallybayes.errors import DataError, short_repr
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import take_groups
+from tallybayes.models.hmm.hmm_prior import read_prior
 from tallybayes.models.hmm.mixture_emissions import MixtureEmissions
 from tallybayes.models.hmm.restricted_table import RestrictedTable
-from tallybayes.models.hmm.topology_input import read_allowed, read_tied, state_positions
+from tallybayes.models.hmm.topology_input import TopologyOptions, read_allowed, read_tied, state_positions
+from tallybayes.models.inputs.column_priors import Levels, prior_in_groups
+from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.tally.factor import Factor
-
-if TYPE_CHECKING:
-    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+from tallybayes.typing import Priors
 
 T = TypeVar("T")
 _FEW_STATES = 64  # with more states, the local search over state orders makes a single pass
@@ -61,62 +63,75 @@ class Topology:
     components: MixtureEmissions | None = None
 
     @classmethod
-    def of(cls, model: HiddenMarkovModel, states: Sequence[Any], *, complete: bool = False) -> Topology:
-        """Return the topology of a model with these states.
+    def of(cls, options: TopologyOptions, states: Sequence[Any], *, complete: bool = False) -> Topology:
+        """Return the topology of these states.
 
         Parameters
         ----------
-        model : HiddenMarkovModel
+        options : TopologyOptions
         states : sequence of labels
         complete : bool, default False
             Whether there will be no other states. Then names of other states raise LabelError; otherwise they are
             ignored.
         """
-        allowed = read_allowed(model.allowed_transitions, states, complete)
-        stationary = isinstance(model.start, str)
+        allowed = read_allowed(options.allowed_transitions, states, complete)
+        stationary = isinstance(options.start, str)
         starts = None
-        if model.start is not None and not stationary:
+        if options.start is not None and not stationary:
             starts = np.zeros(len(states), dtype=bool)
-            starts[state_positions(model.start, states, "start", complete)] = True
+            starts[state_positions(options.start, states, "start", complete)] = True
             if complete and not starts.any():
-                raise DataError(f"start is {short_repr(model.start)}; expected at least one state.")
-        if stationary and model.end_state:
+                raise DataError(f"start is {short_repr(options.start)}; expected at least one state.")
+        if stationary and options.end_state:
             raise DataError(
                 "start='stationary' and end_state=True exclude each other: the stationary distribution is that of an "
                 "endless sequence."
             )
-        tied = read_tied(model.tied, states, complete)
-        components = MixtureEmissions.of(model.components, states, tied, complete=complete)
+        tied = read_tied(options.tied, states, complete)
+        components = MixtureEmissions.of(options.components, states, tied, complete=complete)
         tied = tied if components is None else components.tied_components()
-        topology = cls(states, starts, allowed, tied, stationary, model.end_state, components)
+        topology = cls(states, starts, allowed, tied, stationary, options.end_state, components)
         if complete and allowed is not None:
-            topology._check_dead_ends()
+            dead_ends = np.flatnonzero(~allowed.any(axis=1))
+            if len(dead_ends) and not options.end_state:
+                raise DataError(
+                    f"allowed_transitions has no next state for {states[dead_ends[0]]!r}; expected at least one.\n"
+                    "    Allow a transition to itself, or pass end_state=True if sequences end there."
+                )
             topology.check_irreducible()
         return topology
 
-    def _check_dead_ends(self) -> None:
-        """Raise DataError if a state has no allowed transition and cannot end the sequence."""
-        assert self.allowed is not None
-        dead_ends = np.flatnonzero(~self.allowed.any(axis=1))
-        if len(dead_ends) and not self.ends:
-            raise DataError(
-                f"allowed_transitions has no next state for {self.states[dead_ends[0]]!r}; expected at least one.\n"
-                "    Allow a transition to itself, or pass end_state=True if sequences end there."
-            )
-
     def check_irreducible(self) -> None:
         """Raise DataError if start='stationary' is combined with transitions that are not irreducible."""
-        if self.stationary and self.allowed is not None and _n_strong_components(self.allowed) > 1:
+        if not self.stationary or self.allowed is None:
+            return
+        n_components, _ = connected_components(self.allowed, connection="strong")
+        if n_components > 1:
             raise DataError(
                 "start='stationary' needs an irreducible chain, and under allowed_transitions some states cannot be "
                 "reached again.\n    Leave start out, or pass the list of first states."
             )
 
     @property
-    def uniform_transitions(self) -> Any:
+    def restricts_paths(self) -> bool:
+        """Whether some first states or transitions are forbidden."""
+        return self.starts is not None or self.allowed is not None
+
+    @property
+    def may_start(self) -> np.ndarray:
+        """Whether each state may be the first one."""
+        return np.ones(len(self.states), dtype=bool) if self.starts is None else self.starts
+
+    @property
+    def may_follow(self) -> np.ndarray:
+        """Whether each transition is allowed."""
+        return np.ones((len(self.states),) * 2, dtype=bool) if self.allowed is None else self.allowed
+
+    @property
+    def uniform_transitions(self) -> np.ndarray:
         """Transition probabilities of a state without data: uniform over the allowed transitions."""
-        n = len(self.states)
-        return 1 / n if self.allowed is None else self.allowed / np.maximum(self.allowed.sum(axis=1, keepdims=True), 1)
+        allowed = self.may_follow
+        return np.asarray(allowed / np.maximum(allowed.sum(axis=1, keepdims=True), 1))
 
     # ---- Estimated factors ----------------------------------------------------------------------------------------
 
@@ -131,53 +146,53 @@ class Topology:
             tables["component"] = self.components.weights
         return tables
 
-    def _split(self, values: Sequence[T]) -> tuple[list[tuple[RestrictedTable, T]], list[T]]:
-        """Return the values of the estimated parts with their tables, and those of the emissions.
+    @cached_property
+    def emission_table(self) -> RestrictedTable:
+        """The emissions of states or components, of which those of tied states are estimated together."""
+        return RestrictedTable(tied=self.tied)
 
-        The values are those of initial states, transitions, ends and components (if modeled), and emissions.
-        """
-        values = values[self.stationary :]
-        n_parts = len(self.tables)
-        return list(zip(self.tables.values(), values[:n_parts], strict=True)), list(values[n_parts:])
+    def _with_tables(self, values: Sequence[T]) -> Iterator[tuple[RestrictedTable, T]]:
+        """Yield every value of the estimated factors with its table: parts before the emissions come first."""
+        return zip(chain(self.tables.values(), repeat(self.emission_table)), values, strict=False)
 
     def reduce_factors(self, factors: Sequence[Factor]) -> list[Factor]:
-        """Return the estimated factors, given those of all states."""
-        parts, emissions = self._split(factors)
-        return [table.reduce_factor(factor) for table, factor in parts] + emissions
+        """Return the estimated factors, given initial states, transitions, ends, components and emissions."""
+        return [table.reduce_factor(factor) for table, factor in self._with_tables(factors[self.stationary :])]
 
     def reduce_statistics(self, statistics: Sequence[Any]) -> list[Any]:
         """Return the statistics of the estimated factors, given those of all states."""
-        parts, emissions = self._split(statistics)
-        if self.tied is not None:
-            emissions = [counted.merge_groups(self.tied, len(self.groups)) for counted in emissions]
-        return [table.reduce_counts(counted) for table, counted in parts] + emissions
+        return [table.reduce_statistics(part) for table, part in self._with_tables(statistics[self.stationary :])]
 
     def reduce_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
         """Return the parameters of the estimated factors, given those of all states."""
-        parts, emissions = self._split(scorers)
-        if self.tied is not None:
-            emissions = [
-                scorer._replace(parameters=take_groups(scorer.point, self._firsts), predictive=False)
-                for scorer in emissions
-            ]
-        return [table.reduce_parameters(scorer) for table, scorer in parts] + emissions
+        return [table.reduce_parameters(scorer) for table, scorer in self._with_tables(scorers[self.stationary :])]
 
     def expand_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
         """Return the parameters of all states: 0 for forbidden transitions, equal parameters for tied states."""
-        n_parts = len(self.tables)
-        parts = zip(self.tables.values(), scorers[:n_parts], strict=True)
-        expanded = [table.expand_parameters(scorer) for table, scorer in parts]
-        for scorer in scorers[n_parts:]:
-            if self.tied is not None:
-                scorer = scorer._replace(parameters=take_groups(scorer.parameters, self.tied))
-            expanded.append(scorer)
-        return expanded
+        return [table.expand_parameters(scorer) for table, scorer in self._with_tables(scorers)]
+
+    def reduce_priors(
+        self, prior: Priors, emissions: Iterable[Factor], estimate: str, levels: Levels | None = None
+    ) -> list[Any]:
+        """Return the user's prior of every estimated factor.
+
+        Parameters
+        ----------
+        prior : value of the parameter of `HiddenMarkovModel`
+        emissions : iterable of Factor
+        estimate : str
+        levels : callable, optional
+            Returns the levels of a categorical column.
+        """
+        by_part = read_prior(prior, components=self.components is not None)
+        parts = [table.reduce_prior(by_part[part]) for part, table in self.tables.items()]
+        return parts + [prior_in_groups(by_part["emission"], factor, estimate, levels) for factor in emissions]
 
     @property
     def groups(self) -> list[Any]:
         """The names of the estimated emission groups: of tied states or components, the first one."""
         names = self.emitting
-        return names if self.tied is None else [names[k] for k in self._firsts]
+        return names if self.tied is None else [names[k] for k in self.emission_table.first_rows]
 
     @property
     def emitting(self) -> list[Any]:
@@ -188,11 +203,6 @@ class Topology:
         """Return the name of a state or component, for messages."""
         name = self.emitting[index]
         return f"state {name!r}" if self.components is None else f"component {name[1]} of state {name[0]!r}"
-
-    @property
-    def _firsts(self) -> np.ndarray:
-        """The first state or component of each estimated emission."""
-        return np.unique(np.arange(len(self.emitting)) if self.tied is None else self.tied, return_index=True)[1]
 
     # ---- Checks ----------------------------------------------------------------------------------------------------
 
@@ -206,57 +216,55 @@ class Topology:
         what, unit : str
             The names of the tables and of their values, for the message.
         """
-        if self.starts is not None and (start[~self.starts] > 0).any():
-            state = self.states[int(np.flatnonzero((start > 0) & ~self.starts)[0])]
+        forbidden_starts = np.flatnonzero((start > 0) & ~self.may_start)
+        if len(forbidden_starts):
+            state = self.states[forbidden_starts[0]]
             raise DataError(f"{what} has first state {state!r}, which start does not allow; expected {unit} 0.")
-        if self.allowed is not None and (transition[~self.allowed] > 0).any():
-            before, after = np.argwhere((transition > 0) & ~self.allowed)[0]
+        for before, after in np.argwhere((transition > 0) & ~self.may_follow)[:1]:
             raise DataError(
                 f"{what} goes from {self.states[before]!r} to {self.states[after]!r} with {unit} "
                 f"{transition[before, after]:.6g}, which allowed_transitions forbids; expected 0."
             )
 
-    def check_steps(self, codes: np.ndarray, offsets: np.ndarray, gaps: np.ndarray | None = None) -> None:
+    def check_steps(self, codes: np.ndarray, sequences: Sequences) -> None:
         """Raise DataError for the first time step whose known states are a forbidden transition or first state.
 
         Steps after a gap are ignored: the transition may be indirect.
         """
-        forbidden = np.zeros(len(codes), dtype=bool)
-        first = offsets[:-1][offsets[:-1] < offsets[1:]]
-        if self.starts is not None:
-            forbidden[first] = (codes[first] >= 0) & ~self.starts[codes[first]]
-        if self.allowed is not None and len(codes) > 1:
-            pair_forbidden = (codes[1:] >= 0) & (codes[:-1] >= 0) & ~self.allowed[codes[:-1], codes[1:]]
-            pair_forbidden[first[first > 0] - 1] = False
-            forbidden[1:] |= pair_forbidden
-        if gaps is not None:
-            forbidden &= gaps == 0
-        if not forbidden.any():
+        if not self.restricts_paths:
             return
-        index = int(np.flatnonzero(forbidden)[0])
-        sequence = int(np.searchsorted(offsets, index, side="right")) - 1
-        step = index - int(offsets[sequence])
-        state = self.states[codes[index]]
-        if step == 0:
-            raise DataError(f"sequence {sequence} begins in state {state!r}, which start does not allow.")
-        raise DataError(
-            f"step {step} of sequence {sequence} goes from {self.states[codes[index - 1]]!r} to {state!r}, which "
-            "allowed_transitions forbids.\n    Allow it, or check the states of that sequence."
-        )
+        first, _, after = sequences.places()
+        forbidden = np.zeros(len(codes), dtype=bool)
+        forbidden[first] = (codes[first] >= 0) & ~self.may_start[codes[first]]
+        is_known = (codes[after - 1] >= 0) & (codes[after] >= 0)
+        forbidden[after] = is_known & ~self.may_follow[codes[after - 1], codes[after]]
+        if sequences.gaps is not None:
+            forbidden &= sequences.gaps == 0
+        for index in np.flatnonzero(forbidden)[:1]:
+            sequence = int(np.searchsorted(sequences.offsets, index, side="right")) - 1
+            step = index - sequences.offsets[sequence]
+            state = self.states[codes[index]]
+            if step == 0:
+                raise DataError(f"sequence {sequence} begins in state {state!r}, which start does not allow.")
+            raise DataError(
+                f"step {step} of sequence {sequence} goes from {self.states[codes[index - 1]]!r} to {state!r}, which "
+                "allowed_transitions forbids.\n    Allow it, or check the states of that sequence."
+            )
 
     def check_tied(self, scored: Sequence[FactorScorer], what: str) -> None:
         """Raise DataError if tied states have different emission parameters."""
         if self.tied is None:
             return
+        like = self.emission_table.first_rows[self.tied]
         for scorer in scored:
-            shared = take_groups(scorer.point, self._firsts[self.tied])
+            shared = take_groups(scorer.point, like)
             for part, tied_part in zip(arrays_of(scorer.point), arrays_of(shared), strict=True):
                 axes = tuple(range(1, part.ndim))
                 different = np.flatnonzero(~np.isclose(part, tied_part, rtol=1e-9, equal_nan=True).all(axis=axes))
                 if len(different):
                     raise DataError(
                         f"{what} has different emissions of {scorer.factor.columns} in the tied groups "
-                        f"{self.group_name(self._firsts[self.tied[different[0]]])} and {self.group_name(different[0])}."
+                        f"{self.group_name(like[different[0]])} and {self.group_name(different[0])}."
                     )
 
     # ---- Initialization of EM --------------------------------------------------------------------------------------
@@ -267,17 +275,14 @@ class Topology:
         Local search: swap two states, or move one state and shift the others, until no change improves the total. With
         more than 64 states, a single pass.
         """
-        n = len(self.states)
-        order = np.arange(len(self.states))
-        if self.allowed is None and self.starts is None:
-            return order
-        allowed = np.ones((n, n), dtype=bool) if self.allowed is None else self.allowed
-        may_start = np.ones(n, dtype=bool) if self.starts is None else self.starts
 
         def n_allowed(positions: np.ndarray) -> float:
             """Return the total count of allowed first states and transitions."""
-            return float(transitions[allowed[np.ix_(positions, positions)]].sum() + starts[may_start[positions]].sum())
+            allowed = self.may_follow[np.ix_(positions, positions)]
+            return float(transitions[allowed].sum() + starts[self.may_start[positions]].sum())
 
+        n = len(self.states)
+        order = np.arange(n)
         best = n_allowed(order)
         improved = True
         while improved:
@@ -303,8 +308,3 @@ def arrays_of(parameters: object) -> list[np.ndarray]:
     if isinstance(parameters, LevelProbabilities):
         return [parameters.table]
     return list(map(np.asarray, parameters)) if isinstance(parameters, tuple) else [np.asarray(parameters)]
-
-
-def _n_strong_components(allowed: np.ndarray) -> int:
-    """Return the number of strongly connected components."""
-    return int(connected_components(allowed, connection="strong")[0])

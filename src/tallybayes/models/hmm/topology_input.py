@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import DataError, EstimateError, LabelError, short_repr
-from tallybayes.models.hmm.mixture_emissions import check_components
+from tallybayes.models.hmm.mixture_emissions import ComponentNumbers, check_components
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -27,43 +27,51 @@ ALLOWED_WORDS = StringOptions(
 START_WORDS = StringOptions((None, "stationary"), ("a list of states",))
 
 
-def check_topology_parameters(model: HiddenMarkovModel) -> None:
-    """Raise an error for invalid topology parameters of a model."""
-    check_components(model.components)
-    ALLOWED_WORDS.check("allowed_transitions", model.allowed_transitions)
-    START_WORDS.check("start", model.start)
-    if model.tied is not None and not isinstance(model.tied, Mapping):
-        raise EstimateError(
-            f"tied is {short_repr(model.tied)}; expected a mapping from states to hashable values, or None."
-        )
-    if model.allowed_transitions is not None and not isinstance(
-        model.allowed_transitions, str | Mapping | list | tuple | np.ndarray
-    ):
-        raise EstimateError(
-            f"allowed_transitions is {short_repr(model.allowed_transitions)}; expected "
-            f"{', '.join(map(str, (*_SHAPES, *ALLOWED_WORDS.others)))}."
-        )
+class TopologyOptions(NamedTuple):
+    """The parameters of `HiddenMarkovModel` that determine its topology, as given by the user."""
+
+    allowed_transitions: AllowedTransitions = None
+    start: str | Iterable[Hashable] | None = None
+    tied: Mapping[Any, Hashable] | None = None
+    end_state: bool = False
+    components: ComponentNumbers = None
+
+    @classmethod
+    def of(cls, model: HiddenMarkovModel) -> TopologyOptions:
+        """Return the parameters of a model."""
+        return cls(model.allowed_transitions, model.start, model.tied, model.end_state, model.components)
+
+    @property
+    def restricts_states(self) -> bool:
+        """Whether initial states, transitions or emissions are restricted."""
+        return self.allowed_transitions is not None or self.start is not None or self.tied is not None
+
+    def check(self) -> None:
+        """Raise an error for invalid parameters."""
+        check_components(self.components)
+        ALLOWED_WORDS.check("allowed_transitions", self.allowed_transitions)
+        START_WORDS.check("start", self.start)
+        if self.tied is not None and not isinstance(self.tied, Mapping):
+            raise EstimateError(
+                f"tied is {short_repr(self.tied)}; expected a mapping from states to hashable values, or None."
+            )
+        if not isinstance(self.allowed_transitions, str | Mapping | list | tuple | np.ndarray | None):
+            raise EstimateError(
+                f"allowed_transitions is {short_repr(self.allowed_transitions)}; expected "
+                f"{', '.join(map(str, (*_SHAPES, *ALLOWED_WORDS.others)))}."
+            )
 
 
 def state_positions(names: StateNames, states: Sequence[Any], parameter: str, complete: bool) -> list[int]:
-    """Return the positions of states, by name."""
+    """Return the positions of states, by name. If they are complete, raise LabelError for another name."""
+    several: Iterable[Any] = names if isinstance(names, list | tuple | set | frozenset | np.ndarray) else [names]
+    requested = [name.item() if isinstance(name, np.generic) else name for name in several]
     index = {state: position for position, state in enumerate(states)}
-    requested = [name.item() if isinstance(name, np.generic) else name for name in _as_list(names)]
-    if complete:
-        for name in requested:
-            _check_state(name, index, parameter)
+    unknown = [name for name in requested if name not in index]
+    if complete and unknown:
+        known = short_repr(list(states))
+        raise LabelError(f"{parameter}= has the unknown state {unknown[0]!r}; the states are {known}.")
     return [index[name] for name in requested if name in index]
-
-
-def _as_list(names: StateNames) -> list[Any]:
-    """Return one name or several as a list."""
-    return list(names) if isinstance(names, list | tuple | set | frozenset | np.ndarray) else [names]
-
-
-def _check_state(name: Hashable, index: Mapping[Any, int], parameter: str) -> None:
-    """Raise LabelError if a name is not a state."""
-    if name not in index:
-        raise LabelError(f"{parameter}= has the unknown state {name!r}; the states are {short_repr(list(index))}.")
 
 
 def read_tied(tied: Mapping[Any, Hashable] | None, states: Sequence[Any], complete: bool) -> np.ndarray | None:

@@ -43,6 +43,15 @@ class Sequences(NamedTuple):
         """The number of time steps of each sequence."""
         return np.diff(self.offsets)
 
+    @property
+    def positions(self) -> np.ndarray:
+        """The position of each time step in its sequence, from 0."""
+        return np.arange(int(self.offsets[-1])) - np.repeat(self.offsets[:-1], self.lengths)
+
+    def with_table(self, table: Table) -> Sequences:
+        """Return the same sequences with other columns."""
+        return self._replace(table=table)
+
     def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return whether each time step is the first of a sequence, the last, and whether it follows another."""
         some = self.lengths > 0

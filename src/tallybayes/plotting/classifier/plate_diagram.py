@@ -217,7 +217,7 @@ def plot_chain(model: HiddenMarkovModel, ax: Axes | None = None) -> Plot:
     graph.nodes["emission"] = PlateNode(2 * _STEP, -1.5, "θ", "emission", "parameter")
     graph.edges += [("start", "state ₁"), ("transition", "state ₂"), ("emission", "step ₂")]
     inside = [name for name in graph.nodes if name.startswith(("state", "step"))]
-    graph.plate(inside, amount(_weight_of(model, model._factor_names["start"]), "sequences"), pad=0.25)
+    graph.plate(inside, amount(_weight_of(model, model._factor_names.start), "sequences"), pad=0.25)
     for repeated in ("transition", "emission"):
         graph.plate([repeated], amount(len(model.states_), "states"), pad=0.2)
     return graph.draw(ax, f"{type(model).__name__}: p(z₁) Π p(zₜ | zₜ₋₁) Π p(xₜ | zₜ)")

@@ -113,9 +113,9 @@ def test_one_step_of_em_counts_what_all_paths_expect():
         step = tb.HiddenMarkovModel(2, tb.Gaussian(), components=2, estimate="mle", max_iter=1)
         found = step.fit([STEPS], initial=model).tally_
     names = step._factor_names
-    np.testing.assert_allclose(found[names["start"]].table, starts, atol=1e-12)
-    np.testing.assert_allclose(found[names["to"]].table, moves, atol=1e-12)
-    np.testing.assert_allclose(found[names["component"]].table, shares, atol=1e-12)
+    np.testing.assert_allclose(found[names.start].table, starts, atol=1e-12)
+    np.testing.assert_allclose(found[names.target].table, moves, atol=1e-12)
+    np.testing.assert_allclose(found[names.component].table, shares, atol=1e-12)
     moments = found[0]
     np.testing.assert_allclose(moments.mean[..., 0] * moments.weight[..., 0], sums, atol=1e-10)
     assert found.soft

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution, stationary_mle
-from tallybayes.models.hmm.inference.decoding import dense
+from tallybayes.models.hmm.hmm_parameters import dense
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.sequences import open_sequences
 from tests.examples import examples

@@ -6,37 +6,36 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tallybayes.data.counting import count
-from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.open_source import open_source
-from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.em.soft_counts import rows_with_missing
-from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
-from tallybayes.models.hmm.factor_names import emissions_in, state_schema
+from tallybayes.models.hmm.chain_names import ChainNames, in_tally_order
 from tallybayes.models.hmm.fitting.hmm_sql import DatabaseSteps, open_database_steps
 from tallybayes.models.hmm.fitting.training_sequences import (
-    TrainingSequences,
-    open_labeled,
+    LabeledSequences,
+    SequenceInput,
+    count_path,
     read_states,
     read_training_sequences,
 )
+from tallybayes.models.hmm.hmm_prior import check_prior
 from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
 from tallybayes.models.hmm.mixture_emissions import most_components
 from tallybayes.models.hmm.topology import Topology
+from tallybayes.models.hmm.topology_input import TopologyOptions
+from tallybayes.models.inputs.labels import new_names
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.estimation.em.em_loop import EMSummary
+    from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
 
@@ -46,100 +45,95 @@ class FitResult(NamedTuple):
     Attributes
     ----------
     tally : Tally
-    names : dict
-        The names of the state and end columns in the tally; see `factor_names`.
+    names : ChainNames
     dropped_columns : dict
         The columns that are not used, with the reasons.
-    frame_library : str, optional
-        The library of the data frames, if X has any.
     em_result : EMSummary, optional
         The summary of EM, if it was run.
     """
 
     tally: Tally
-    names: dict[str, str]
+    names: ChainNames
     dropped_columns: dict[Name, str]
-    frame_library: str | None = None
     em_result: EMSummary | None = None
 
 
 def fit(
     model: HiddenMarkovModel,
-    X: Rows,
-    y: Labels | None,
-    lengths: npt.ArrayLike | None,
-    *,
-    sequence: str | None,
-    order: str | None,
-    sample_weight: SampleWeights,
+    options: TopologyOptions,
+    given: SequenceInput,
     initial: HiddenMarkovModel | None,
+    start: EstimatedHMM | None,
 ) -> FitResult:
-    """Count sequences with known states, in a database if possible; otherwise run EM."""
-    if initial is not None or model.warm_start:
-        from tallybayes.estimation.em.em_objective import initial_model
+    """Count sequences with known states, in a database if possible; otherwise run EM.
 
-        initial = initial_model(model, initial)
+    Parameters
+    ----------
+    model : HiddenMarkovModel
+        Its parameters are used.
+    options : TopologyOptions
+    given : SequenceInput
+    initial : HiddenMarkovModel, optional
+        The initial model, whose columns are used if `model` does not name any.
+    start : EstimatedHMM, optional
+        The estimates of the initial model, from which EM starts.
+    """
     has_components = most_components(model.components) > 1
-    source = open_source(X)
+    source = open_source(given.X)
     if source is not None and initial is None and model.gaps is None and not has_components:
         with source.snapshot():
-            steps = open_database_steps(source, y, lengths, sequence, order, sample_weight)
-            result = None if steps is None else _fit_in_database(model, steps)
+            steps = open_database_steps(source, given)
+            result = None if steps is None else _fit_in_database(model, options, steps)
         if result is not None:
             return result
-    data, dropped_columns = read_training_sequences(model, X, y, lengths, sequence, order, sample_weight, initial)
-    if initial is not None:
-        data = _with_states_of(initial, data, model.n_states)
-    n_unnamed = n_unnamed_states(model, data.states)
-    if data.is_labeled and n_unnamed:
-        raise _too_many_states(model, data.states)
-    model._check_prior(data.emissions)
-    if data.codes is not None and not n_unnamed:
-        topology = Topology.of(model, data.states.levels)
-        topology.check_steps(data.codes, data.sequences.offsets, data.sequences.gaps)
-    em_result = None
-    if data.is_labeled and not has_components and not _needs_em(data):
-        tally = _count(data, model.end_state)
-    else:
-        from tallybayes.models.hmm.fitting.baum_welch import fit_baum_welch
+    data = read_training_sequences(given, model.columns, model.gaps, initial, components=has_components)
+    labeled = data.labeled
+    if start is not None:
+        labeled = labeled.with_states(_initial_states(start, labeled.states, model.n_states))
+    n_unnamed = _n_unnamed_states(model, labeled.states)
+    if labeled.is_complete and n_unnamed:
+        raise _too_many_states(model, labeled.states)
+    check_prior(model.prior, data.emissions, model.estimate, components=has_components)
+    if labeled.is_complete and not has_components and not _needs_em(labeled.sequences, data.emissions):
+        Topology.of(options, labeled.states.levels).check_steps(labeled.codes, labeled.sequences)
+        tally = _count(labeled, data.emissions, data.names, model.end_state)
+        return FitResult(tally, data.names, data.dropped_columns)
+    from tallybayes.models.hmm.fitting.baum_welch import fit_baum_welch
 
-        tally, em_result = fit_baum_welch(model, data, len(data.states.levels) + n_unnamed, initial)
-    frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
-    return FitResult(tally, data.names, dropped_columns, frame, em_result)
+    known = list(labeled.states.levels)
+    states = Domain([*known, *new_names(known, n_unnamed)], data.names.state, is_sorted=True)
+    tally, summary = fit_baum_welch(model, options, labeled.with_states(states), data.emissions, data.names, start)
+    return FitResult(tally, data.names, data.dropped_columns, summary)
 
 
-def _needs_em(data: TrainingSequences) -> bool:
+def _needs_em(sequences: Sequences, emissions: list[Factor]) -> bool:
     """Return whether unobserved time steps, or missing cells under a full covariance, need EM despite known states."""
-    if data.sequences.gaps is not None:
-        return True
-    complete = any(factor.family.requires_complete_rows for factor in data.emissions)
-    return complete and bool(rows_with_missing(data.sequences.table, data.emissions).any())
+    return sequences.gaps is not None or bool(rows_with_missing(sequences.table, emissions).any())
 
 
-def _fit_in_database(model: HiddenMarkovModel, steps: DatabaseSteps) -> FitResult | None:
+def _fit_in_database(model: HiddenMarkovModel, options: TopologyOptions, steps: DatabaseSteps) -> FitResult | None:
     """Return the counts made by a database; None if it cannot count them."""
     names, columns = steps.columns_of(model)
-    emissions = emission_factors(columns.blocks, (names["state"],))
-    model._check_prior(emissions)
+    emissions = emission_factors(columns.blocks, names.given)
+    check_prior(model.prior, emissions, model.estimate, components=False)
     tally = steps.counted(model.end_state, names, emissions)
     if tally is None:
         return None
-    states = tally.domains[names["state"]]
-    if n_unnamed_states(model, states):
+    states = tally.domain(names.state)
+    if _n_unnamed_states(model, states):
         raise _too_many_states(model, states)
-    check_counted_topology(model, tally, names)
     return FitResult(tally, names, columns.dropped_columns)
 
 
-def check_counted_topology(model: HiddenMarkovModel, tally: Tally, names: dict[str, str]) -> None:
+def check_counted_topology(options: TopologyOptions, tally: Tally, names: ChainNames) -> None:
     """Raise DataError if a tally has counts of forbidden first states or transitions."""
-    states = tally.domains[tally.schema.domain(names["state"])].levels
-    start: Any = tally[names["start"]]
-    transition: Any = tally[names["to"]]
-    Topology.of(model, states).check_zeros(start.table, transition.table, "the tally", "count")
+    start: Any = tally[names.start]
+    transition: Any = tally[names.target]
+    topology = Topology.of(options, tally.domain(names.state).levels)
+    topology.check_zeros(start.table, transition.table, "the tally", "count")
 
 
-def n_unnamed_states(model: HiddenMarkovModel, states: Domain) -> int:
+def _n_unnamed_states(model: HiddenMarkovModel, states: Domain) -> int:
     """Return the number of states besides the known ones."""
     n_named = len(states.levels)
     if model.n_states is None:
@@ -161,108 +155,75 @@ def _too_many_states(model: HiddenMarkovModel, states: Domain) -> DataError:
     )
 
 
-def _with_states_of(initial: HiddenMarkovModel, data: TrainingSequences, n_states: int | None) -> TrainingSequences:
-    """Return the training data with the states of the initial model."""
-    states = Domain(initial._estimated_hmm.states.levels, "state", is_sorted=True)
+def _initial_states(start: EstimatedHMM, known: Domain, n_states: int | None) -> Domain:
+    """Return the states of the initial model. Raise LabelError if it does not have a known state."""
+    states = Domain(start.states.levels, "state", is_sorted=True)
     if n_states is not None:
         from tallybayes.estimation.em.em_objective import check_n_groups
 
         check_n_groups(len(states.levels), "states", "n_states", n_states)
-    unknown = [level for level in data.states.levels if level not in states.index]
+    unknown = [level for level in known.levels if level not in states.index]
     if unknown:
         raise LabelError.unseen(unknown[0], "state", states.levels)
-    codes = data.codes
-    if codes is not None:
-        codes = np.append(states.positions_of(data.states.levels), -1)[codes]
-    return data._replace(codes=codes, states=states)
+    return states
 
 
 # ---- Counting of known states ------------------------------------------------------------------------------------
 
 
 def count_labeled(
-    model: HiddenMarkovModel,
-    X: Rows,
-    y: Labels,
-    lengths: npt.ArrayLike | None,
-    *,
-    sequence: str | None,
-    order: str | None,
-    sample_weight: SampleWeights,
+    options: TopologyOptions, given: SequenceInput, gaps: Name | None, like: Tally, names: ChainNames
 ) -> Tally:
-    """Return the tally of more sequences for a fitted model. Raise LabelError if a state is missing."""
-    source = open_source(X)
-    names = model._factor_names
-    if source is not None and model.gaps is None and "component" not in names:
+    """Return the tally of more sequences, with the factors of a tally. Raise LabelError if a state is missing."""
+    source = open_source(given.X)
+    if source is not None and gaps is None and names.component is None:
         with source.snapshot():
-            steps = open_database_steps(source, y, lengths, sequence, order, sample_weight)
-            emissions = emissions_in(model.tally_, names)
-            tally = None if steps is None else steps.counted(model.end_state, names, emissions)
+            steps = open_database_steps(source, given)
+            tally = None if steps is None else steps.counted(options.end_state, names, names.emissions_in(like))
         if tally is not None:
             return tally
-    sequences, labels = open_labeled(X, y, lengths, sequence, order)
-    sequences = sequences.with_gaps(model.gaps)
+    sequences, labels = given.open(gaps)
     if sequences.gaps is not None:
         raise LabelError(
-            f"column {model.gaps!r} has unobserved time steps, whose states are unknown, so that these sequences need "
+            f"column {gaps!r} has unobserved time steps, whose states are unknown, so that these sequences need "
             "EM.\n    Use fit on all sequences."
         )
     codes, states = read_states(labels)
     if codes is None or (codes < 0).any():
         n_missing = "" if codes is None else f" ({int((codes < 0).sum())} of {len(codes)} are missing)"
         raise LabelError(f"y has time steps without a state{n_missing}; they need EM.\n    Use fit on all sequences.")
-    return count_more(model, sequences, codes, states, step_weights(sample_weight, sequences))
+    labeled = LabeledSequences(sequences, codes, states, step_weights(given.sample_weight, sequences))
+    return count_more(options, labeled, like, names)
 
 
-def count_more(
-    model: HiddenMarkovModel, sequences: Sequences, codes: np.ndarray, states: Domain, weight: np.ndarray | None
-) -> Tally:
-    """Return the tally of labeled sequences, with the factors of a fitted model."""
-    names = model._factor_names
-    if "component" in names:
+def count_more(options: TopologyOptions, labeled: LabeledSequences, like: Tally, names: ChainNames) -> Tally:
+    """Return the tally of labeled sequences, with the factors and the anchors of moments of another tally."""
+    if names.component is not None:
         raise LabelError(
             "components= needs EM: the mixture component of a time step is unknown.\n    Use fit on all sequences."
         )
-    emissions = emissions_in(model.tally_, names)
-    if model.allowed_transitions is not None or model.start is not None:
-        all_states = model.tally_.domains[model.tally_.schema.domain(names["state"])].union(states)
-        topology = Topology.of(model, all_states.levels)
-        topology.check_steps(all_states.positions_of(states.levels)[codes], sequences.offsets)
-    sequences = with_lags(sequences, emissions)
-    data = TrainingSequences(sequences, codes, states, weight, names, emissions)
-    return _count(data, model.end_state, model.tally_)
+    all_states = like.domain(names.state).union(labeled.states)
+    Topology.of(options, all_states.levels).check_steps(labeled.codes_in(all_states), labeled.sequences)
+    emissions = names.emissions_in(like)
+    statistics = dict(zip(like.factors, like.statistics, strict=True))
+    anchors = Tally(emissions, [statistics[factor] for factor in emissions], like.domains, like.schema)
+    labeled = LabeledSequences(with_lags(labeled.sequences, emissions), *labeled[1:])
+    return _count(labeled, emissions, names, options.end_state, anchors)
 
 
-def _count(data: TrainingSequences, end_state: bool, like: Tally | None = None) -> Tally:
+def _count(
+    labeled: LabeledSequences, emissions: list[Factor], names: ChainNames, end_state: bool, like: Tally | None = None
+) -> Tally:
     """Return the tally of labeled sequences: initial states, transitions, emissions and ends.
 
-    ``like`` is a tally with the same factors, whose anchors of moments are used.
+    ``like`` is a tally of the emissions, whose anchors of moments are used.
     """
-    sequences, codes, states, weight, names, emissions = data
-    assert codes is not None
-    first, last, after = sequences.places()
+    sequences, codes, states, weight = labeled
     step_weight = None if weight is None else np.repeat(weight, sequences.lengths)
-    schema = state_schema(names)
-
-    def count_states(part: str, steps: np.ndarray, given: dict[str, np.ndarray]) -> Tally:
-        """Return the tally of p(part | given) over some time steps."""
-        table = Table({"row": np.zeros(len(steps))})
-        for name, column in {names[part]: codes[steps], **given}.items():
-            table = table.with_codes(name, column, states)
-        factor = Factor(names[part], tuple(given), Categorical())
-        return count(table, [factor], weight=None if step_weight is None else step_weight[steps], schema=schema)
-
-    tally = count_states("start", first, {}) | count_states("to", after, {names["from"]: codes[after - 1]})
-    steps = sequences.table.with_codes(names["state"], codes, states)
-    factors = list(emissions)
-    if end_state:
-        is_last = np.zeros(len(codes))
-        is_last[last] = 1.0
-        steps = steps.with_column(names["end"], is_last)
-        factors.append(Factor(names["end"], (names["state"],), Bernoulli()))
-    anchors = None
-    if like is not None:
-        pairs = [pair for pair in zip(like.factors, like.statistics, strict=True) if pair[0] in factors]
-        factors = [factor for factor, _ in pairs]
-        anchors = Tally(factors, [statistics for _, statistics in pairs], like.domains, like.schema)
-    return tally | count(steps, factors, weight=step_weight, schema=schema, like=anchors)
+    chain = names.factors(ends=end_state)
+    weights = np.ones(len(codes)) if step_weight is None else step_weight
+    counts = count_path(codes, sequences, weights, len(states.levels), ends=end_state)
+    tally = Tally(chain, counts, {names.state: states.renamed(names.state)}, names.schema)
+    steps = sequences.table.with_codes(names.state, codes, states)
+    emitted = count(steps, emissions, weight=step_weight, schema=names.schema, like=like)
+    return in_tally_order((tally | emitted).drop_unseen_levels(), len(chain))

@@ -16,13 +16,14 @@ from tallybayes.estimation.em.soft_counts import AssignNearest, check_same_vocab
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
+from tallybayes.models.hmm.fitting.training_sequences import count_path
 from tallybayes.models.hmm.hmm_parameters import HMMParameters, effective_unseen, log_probabilities, unseen_mass
 from tallybayes.models.hmm.mixture_emissions import check_initial_components
 from tallybayes.statistics.segments import Segments
 
 if TYPE_CHECKING:
+    from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
     from tallybayes.models.hmm.fitting.baum_welch import BaumWelch, Expected
-    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
 _CHUNK = 1 << 16  # time steps whose nearest centers are computed together
 _CONTEXT = 5  # time steps before and after a step that determine its initial state, with mixture emissions
@@ -31,51 +32,47 @@ _SAMPLE = 10_000  # time steps from which centers are chosen
 # ---- From an initial model ------------------------------------------------------------------------------------------
 
 
-def initial_parameters(em: BaumWelch, initial: HiddenMarkovModel) -> HMMParameters:
+def initial_parameters(em: BaumWelch, initial: EstimatedHMM) -> HMMParameters:
     """Return the parameters of an initial model over the levels of the training data; resolve the priors."""
-    check_same_vocabulary(initial._selected_tally, em.words)
-    estimated = initial._estimated_hmm
-    given = estimated.checked_parameters
-    if em.topology.ends and given.end is None:
+    check_same_vocabulary(initial.tally, em.words)
+    given = initial.checked_parameters
+    topology = em.topology
+    if topology.ends and given.end is None:
         raise DataError("initial= does not model the end of sequences, but end_state is True; expected equal values.")
-    emissions = parameters_from_model(estimated.scored, estimated.domains, em.emissions, em.counter)
-    em.topology.check_zeros(np.exp(given.start), np.exp(given.transition), "initial=", "probability")
-    em.topology.check_tied(emissions, "initial=")
+    emissions = parameters_from_model(initial.scored, initial.domains, em.emissions, em.counter)
+    topology.check_zeros(np.exp(given.start), np.exp(given.transition), "initial=", "probability")
+    topology.check_tied(emissions, "initial=")
     start = given.start
-    if em.topology.stationary:
+    if topology.stationary:
         em.transition = np.exp(given.transition)
         start = log_probabilities(stationary_distribution(em.transition))
-    check_initial_components(em.components, estimated.topology.components)
-    end = given.end if em.topology.ends else None
+    check_initial_components(em.components, initial.topology.components)
+    end = given.end if topology.ends else None
     parameters = HMMParameters(start, given.transition, end, emissions, em.domains, "missing", given.mixed)
     expected, _ = em.expect(parameters)
     if not expected[0].table.sum():
         raise DataError("initial= gives every sequence probability 0.\n    Use an initial model without zeros.")
     if not em.objective.has_prior:
         return parameters
-    em.fix_priors(em.columnwise(expected))
+    em.fix_priors(expected)
     if em.objective.has_constant_columns:  # EM does not use them in any iteration
         emissions = em.objective.without_constant_columns(emissions)
-        parameters = parameters._replace(scored=em.with_all_columns(emissions))
+        parameters = parameters.with_scored(em.with_all_columns(emissions))
         expected, _ = em.expect(parameters)
-        em.fix_priors(em.columnwise(expected))
-    scorers = em.topology.reduce_parameters([*_part_scorers(em, parameters), *emissions])
-    em.start_log_prior = em.objective.log_prior(scorers, em.topology.reduce_statistics(expected))
+        em.fix_priors(expected)
+    scorers = topology.reduce_parameters([*_part_scorers(em, parameters), *emissions])
+    em.start_log_prior = em.objective.log_prior(scorers, topology.reduce_statistics(expected))
     return parameters
 
 
 def _part_scorers(em: BaumWelch, parameters: HMMParameters) -> list[FactorScorer]:
     """Return the parameters of initial states, transitions, ends and components as scorers."""
-    sizes = Segments([em.n_states])
-    points: list[object] = [
-        LevelProbabilities(np.exp(parameters.start), sizes),
-        LevelProbabilities(np.exp(parameters.transition), sizes),
-    ]
-    if parameters.end is not None:
-        points.append(np.exp(parameters.end)[:, None])
-    if em.components is not None and parameters.mixed is not None:
-        weights = em.components.counts(np.exp(parameters.mixed.log_weight)).table
-        points.append(LevelProbabilities(weights, Segments([em.components.most])))
+    tables = [np.exp(parameters.start), np.exp(parameters.transition)]
+    points: list[object] = [LevelProbabilities(table, Segments([em.n_states])) for table in tables]
+    points += [] if parameters.end is None else [np.exp(parameters.end)[:, None]]
+    if parameters.mixed is not None:
+        weights = parameters.mixed.components.counts(np.exp(parameters.mixed.log_weight))
+        points.append(LevelProbabilities(weights.table, weights.segments))
     return [FactorScorer(factor, point, False, NO_COLUMNS) for factor, point in zip(em.parts, points, strict=True)]
 
 
@@ -122,10 +119,9 @@ def _emission_groups(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) 
     table = em.sequences.table
     weight = em.step_weight
     groups = np.full(len(path), -1)
-    first = np.searchsorted(components.owner, np.arange(len(components.states)))
     for state, n_components in enumerate(components.numbers.tolist()):
         steps = np.flatnonzero(path == state)
-        groups[steps] = first[state]
+        groups[steps] = components.first[state]
         if n_components > 1 and len(steps):
             unknown = np.full(len(steps), -1)
             rows = table.rows(steps)
@@ -145,7 +141,7 @@ def _statistics_from_labels(em: BaumWelch, groups: np.ndarray, n_iterations: int
     if expected is None or expected[0].table.sum() < (1 - 1e-9) * n_sequences:
         expected = _expected_under_default_priors(em, counted, n_iterations)
     if em.objective.has_prior:
-        em.fix_priors(em.columnwise(expected))  # from all time steps
+        em.fix_priors(expected)  # from all time steps
     return expected
 
 
@@ -158,29 +154,15 @@ def _statistics_from_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray, n
 def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected:
     """Return the statistics of time steps in the states of a path, −1 ignored; resolve the priors if not yet done."""
     known = path >= 0
-    n = em.n_states
     responsibilities = np.zeros((len(path), em.counter.n_groups))
     responsibilities[np.flatnonzero(known), groups[known]] = em.step_weight[known]
-    first, last, after = em.sequences.places()
-    first = first[known[first]]
-    last = last[known[last]]
-    after = after[known[after] & known[after - 1]]
-    if em.sequences.gaps is not None:
-        after = after[em.sequences.gaps[after] == 0]
-    steps = np.flatnonzero(known)
-
-    def weighted_counts(of_steps: np.ndarray, codes: np.ndarray, size: int = n) -> np.ndarray:
-        """Return the total weight of time steps by code."""
-        return np.bincount(codes, em.step_weight[of_steps], size)
-
-    transition = weighted_counts(after, path[after - 1] * n + path[after], n * n).reshape(n, n)
-    ends = weighted_counts(last, path[last])
-    goes_on = weighted_counts(steps, path[steps]) - ends
-    parts = em.chain_statistics(weighted_counts(first, path[first]), transition, goes_on, ends)
+    parts = count_path(path, em.sequences, em.step_weight, em.n_states, ends=em.topology.ends)
     parts += em.component_statistics(responsibilities)
     observed, _ = em.counter.count_soft(em.sequences.table, responsibilities, None)
     if em.objective.has_prior and not em.priors_fixed:
         em.fix_priors([*parts, *observed])
+    if not any(factor.family.requires_complete_rows for factor in em.emissions):
+        return [*parts, *observed]
     constant_columns = em.objective.constant_columns[len(em.topology.tables) :]
     scorers = [  # the parameters that impute missing cells under a full covariance
         FactorScorer(f, diagonal_moments_estimate(s) if f.family.requires_complete_rows else None, False, constant)
@@ -192,10 +174,10 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
 
 def _expected_under_default_priors(em: BaumWelch, counted: Expected, n_iterations: int) -> Expected:
     """Return the statistics expected after `n_iterations` iterations of EM under default priors."""
-    with em.objective.with_default_priors(em.topology.reduce_statistics(em.columnwise(counted))):
+    with em.objective.with_default_priors(em.reduced_columnwise(counted)):
         expected = em.expect(_parameters_of_labeled(em, counted))[0]
         if n_iterations > 1:
-            em.objective.fix_priors(em.topology.reduce_statistics(em.columnwise(expected)))
+            em.objective.fix_priors(em.reduced_columnwise(expected))
             expected = em.objective.run(em, expected, n_iterations)
     return expected
 
@@ -213,9 +195,9 @@ def _parameters_of_labeled(em: BaumWelch, counted: Expected) -> HMMParameters:
             table, segments = scorer.parameters
             never = counts.table.sum(axis=0) == 0
             mass = segments.broadcast_to_cells(unseen_mass(counts)) if unseen in ("new", "smooth") else 1.0
-            scorer = scorer._replace(parameters=LevelProbabilities(np.where(never, mass, table), segments))
+            scorer = scorer.with_parameters(LevelProbabilities(np.where(never, mass, table), segments))
         scored.append(scorer)
-    return parameters._replace(scored=scored)
+    return parameters.with_scored(scored)
 
 
 # ---- Paths ----------------------------------------------------------------------------------------------------------
@@ -234,16 +216,16 @@ def _nearest_path(em: BaumWelch, nearest: AssignNearest, rng: np.random.Generato
 
 
 def _distinct_steps(em: BaumWelch, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray | slice]:
-    """Return one time step for each level of a single categorical column, and the inverse index; otherwise all."""
-    if em.level_codes is None:
+    """Return one time step for each level of a single categorical column, and the inverse index; otherwise all.
+
+    The time step of a level without any is arbitrary.
+    """
+    if not em.is_coded:
         return steps, slice(None)
-    codes = em.level_codes[steps]
-    example = np.full(em.n_levels + 1, -1)
-    example[codes] = steps  # code −1, missing, is the last element
-    present = np.flatnonzero(example >= 0)
-    position = np.empty(len(example), dtype=np.intp)
-    position[present] = np.arange(len(present))
-    return example[present], position[codes]
+    codes, domain = em.sequences.table.encoded(em.emissions[0].columns[0], False)
+    example = np.zeros(len(domain.levels) + 1, dtype=np.intp)  # the last element is of code −1, missing
+    example[codes[steps]] = steps
+    return example, codes[steps]
 
 
 def _nearest_in_chunks(nearest: AssignNearest, table: Table, steps: np.ndarray) -> np.ndarray:
@@ -272,8 +254,9 @@ def _path_from_context(em: BaumWelch, rng: np.random.Generator) -> np.ndarray:
     cumulative = np.zeros((n_steps + 1, n_clusters))
     cumulative[steps + 1, cluster] = 1.0
     np.cumsum(cumulative, axis=0, out=cumulative)
-    low = np.maximum(steps - _CONTEXT, np.repeat(sequences.offsets[:-1], sequences.lengths))
-    high = np.minimum(steps + _CONTEXT + 1, np.repeat(sequences.offsets[1:], sequences.lengths))
+    begin = steps - sequences.positions
+    low = np.maximum(steps - _CONTEXT, begin)
+    high = np.minimum(steps + _CONTEXT + 1, begin + np.repeat(sequences.lengths, sequences.lengths))
     proportions = (cumulative[high] - cumulative[low]) / (high - low)[:, None]
     sample = steps if n_steps <= _SAMPLE else np.sort(rng.choice(n_steps, _SAMPLE, replace=False))
     no_centers = np.zeros((0, n_clusters))
@@ -287,18 +270,17 @@ def _order_states(em: BaumWelch, path: np.ndarray) -> np.ndarray:
 
     States are first sorted by their mean relative position in the sequences.
     """
-    topology = em.topology
-    if em.is_clamped or (topology.allowed is None and topology.starts is None):
+    if em.is_clamped or not em.topology.restricts_paths:
         return path
     n = em.n_states
     sequences = em.sequences
-    first, _, after = sequences.places()
-    when = np.arange(len(path)) - np.repeat(sequences.offsets[:-1], sequences.lengths)
-    relative = when / np.repeat(np.maximum(sequences.lengths, 1), sequences.lengths)
+    relative = sequences.positions / np.repeat(sequences.lengths, sequences.lengths)
     mean_position = np.bincount(path, relative, n) / np.maximum(np.bincount(path, minlength=n), 1)
     rank = np.empty(n, dtype=np.intp)
     rank[np.argsort(mean_position, kind="stable")] = np.arange(n)
     path = rank[path]
+    first, _, after = sequences.places()
     pairs = np.bincount(path[after - 1] * n + path[after], em.step_weight[after], n * n).reshape(n, n)
     starts = np.bincount(path[first], em.step_weight[first], n)
-    return topology.best_state_order(starts, pairs)[path]
+    order: np.ndarray = em.topology.best_state_order(starts, pairs)
+    return order[path]

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy.typing as npt
-
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.table import open_table
 from tallybayes.errors import DataError
-from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.categorical import Categorical
-from tallybayes.models.hmm.factor_names import PARTS, free_names, state_schema
+from tallybayes.models.hmm.chain_names import PARTS, ChainNames, in_tally_order
+from tallybayes.models.hmm.fitting.training_sequences import SequenceInput
 from tallybayes.models.hmm.lagged_columns import orders_of
 from tallybayes.models.inputs.columns import Columns, first_rows, read_columns
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.data.source import Source
@@ -39,47 +35,35 @@ class DatabaseSteps(NamedTuple):
     sequence: str
     order: str
 
-    def columns_of(self, model: HiddenMarkovModel) -> tuple[dict[str, str], Columns]:
+    def columns_of(self, model: HiddenMarkovModel) -> tuple[ChainNames, Columns]:
         """Return the names of the parts, and the columns with their families."""
         table = open_table(first_rows(model, self.query)).without(self.sequence).without(self.order)
         labels = table.column(self.state)
         table = table.without(self.state)
-        names = free_names(table)
-        table = with_parts_of_dates(table.with_column(names["state"], labels), keep=[names["state"]])
-        return names, read_columns(model.columns, table, [names["state"]], names["state"])
+        names = ChainNames.unused(table.columns)
+        table = with_parts_of_dates(table.with_column(names.state, labels), keep=[names.state])
+        return names, read_columns(model.columns, table, [names.state], names.state)
 
-    def counted(self, end_state: bool, names: dict[str, str], emissions: list[Factor]) -> Tally | None:
+    def counted(self, end_state: bool, names: ChainNames, emissions: list[Factor]) -> Tally | None:
         """Return the tally of all time steps; None if the database cannot count them."""
         columns = [name for factor in emissions for name in factor.columns]
         if orders_of(emissions):
             return None  # lagged values are added in memory
-        if {str(name).lower() for name in columns} & {names[part].lower() for part in PARTS}:
+        if {str(name).lower() for name in columns} & {name.lower() for name in names[: len(PARTS)] if name}:
             return None  # column names of databases are not case-sensitive
-        pairs, steps = self.query.in_sequences(self.state, self.sequence, self.order, names)
-        schema = state_schema(names)
-        chain = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
-        ends = [Factor(names["end"], (names["state"],), Bernoulli())] if end_state else []
-        tally = pairs.count([*chain, *ends], None, schema, None)
-        emitted = steps.count(emissions, None, schema, None) if emissions else None
-        if tally is None or (emitted is None and emissions):
-            return None
-        if emitted is not None:
-            tally = tally | emitted
-        statistics = dict(zip(tally.factors, tally.statistics, strict=True))
-        factors = [*chain, *emissions, *ends]
-        return Tally(factors, [statistics[factor] for factor in factors], tally.domains, schema)
+        pairs, steps = self.query.in_sequences(self.state, self.sequence, self.order, names.to_dict())
+        chain = names.factors(ends=end_state)
+        tally = pairs.count(chain, None, names.schema, None)
+        if tally is not None and emissions:
+            emitted = steps.count(emissions, None, names.schema, None)
+            tally = None if emitted is None else tally | emitted
+        return None if tally is None else in_tally_order(tally, len(chain))
 
 
-def open_database_steps(
-    source: Source,
-    y: Labels | None,
-    lengths: npt.ArrayLike | None,
-    sequence: str | None,
-    order: str | None,
-    sample_weight: SampleWeights,
-) -> DatabaseSteps | None:
+def open_database_steps(source: Source, given: SequenceInput) -> DatabaseSteps | None:
     """Return the time steps if a database can count them: known states, distinct positions; None otherwise."""
     query: Any = source
+    _, y, lengths, sequence, order, sample_weight = given
     if not query.counts or lengths is not None or sample_weight is not None:
         return None
     if not (isinstance(y, str) and isinstance(sequence, str) and isinstance(order, str)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
+from scipy.special import softmax, xlogy
 
 _MIN_PROBABILITY = 1e-12  # of initial values: a softmax cannot leave probability 0
 
@@ -71,47 +72,33 @@ def stationary_mle(
     unconstrained = np.where(total > 0, transition_counts / np.where(total > 0, total, 1.0), uniform)
     if start_counts.sum() == 0:
         return unconstrained
-    starting_points = [unconstrained] if initial is None else [unconstrained, initial]
 
-    def objective(transition: np.ndarray) -> float:
+    def objective(transition: np.ndarray, stationary: np.ndarray) -> float:
         """Return Σ n log A + Σ s log δ(A)."""
-        with np.errstate(divide="ignore"):
-            log_transition = np.log(transition)
-            log_start = np.log(stationary_distribution(transition))
-        value = np.where(transition_counts > 0, transition_counts * log_transition, 0.0).sum()
-        return float(value + np.where(start_counts > 0, start_counts * log_start, 0.0).sum())
+        return float(xlogy(transition_counts, transition).sum() + xlogy(start_counts, stationary).sum())
 
-    def softmax(free: np.ndarray) -> np.ndarray:
+    def softmax_rows(free: np.ndarray) -> np.ndarray:
         """Return the transition matrix of free parameters, one for each allowed cell."""
         logits = np.full((n, n), -np.inf)
         logits[mask] = free
-        weights: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
+        return np.asarray(softmax(logits, axis=1))
 
     def negative_objective(free: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the negative objective and its gradient in the free parameters."""
-        transition = softmax(free)
+        transition = softmax_rows(free)
         inverse = np.linalg.inv(np.eye(n) - transition + 1.0)
         stationary = np.maximum(inverse.sum(axis=0), 1e-300)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.where(transition_counts > 0, transition_counts * np.log(transition), 0.0).sum()
         # dδ = δ dA (I − A + 1)⁻¹, so that d Σ s log δ / dA = δᵢ ((I − A + 1)⁻¹ s / δ)ⱼ.
         slope = np.outer(stationary, inverse @ (start_counts / stationary))
         scaled = transition_counts + transition * slope  # A · ∂/∂A
         gradient = scaled - transition * scaled.sum(axis=1, keepdims=True)
-        return -float(value + (start_counts * np.log(stationary)).sum()), -gradient[mask]
+        return -objective(transition, stationary), -gradient[mask]
 
-    candidates = []
-    for point in starting_points:
-        positive = np.where(mask, np.maximum(point, _MIN_PROBABILITY), 0.0)
-        result = minimize(
-            negative_objective,
-            np.log(positive[mask] / np.repeat(positive.sum(axis=1), mask.sum(axis=1))),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9},
-        )
-        candidates.append(softmax(result.x))
-    if initial is not None:
-        candidates.append(initial)
-    return max(candidates, key=objective)
+    previous = [] if initial is None else [initial]
+    candidates = list(previous)
+    for point in [unconstrained, *previous]:
+        free = np.log(np.maximum(point, _MIN_PROBABILITY)[mask])
+        options = {"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9}
+        result = minimize(negative_objective, free, jac=True, method="L-BFGS-B", options=options)
+        candidates.append(softmax_rows(result.x))
+    return max(candidates, key=lambda transition: objective(transition, stationary_distribution(transition)))

@@ -10,11 +10,13 @@ import numpy.typing as npt
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
-from tallybayes.models.hmm.factor_names import emission_given, free_names
+from tallybayes.models.hmm.chain_names import ChainNames
 from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
-from tallybayes.models.hmm.mixture_emissions import most_components
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.typing import Columns, Labels, Rows, SampleWeights
@@ -23,90 +25,124 @@ if TYPE_CHECKING:
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
 
-class TrainingSequences(NamedTuple):
+class SequenceInput(NamedTuple):
+    """Sequences as a user passes them to `HiddenMarkovModel.fit`."""
+
+    X: Rows
+    y: Labels | None = None
+    lengths: npt.ArrayLike | None = None
+    sequence: str | None = None
+    order: str | None = None
+    sample_weight: SampleWeights = None
+
+    def open(self, gaps: Name | None) -> tuple[Sequences, Any]:
+        """Return the sequences without the columns of states and of gap lengths, and the states as one column."""
+        sequences = open_sequences(self.X, self.lengths, self.sequence, self.order)
+        labels = None if self.y is None else open_labels(self.y, sequences, self.X)
+        if isinstance(self.y, str):
+            sequences = sequences.with_table(sequences.table.without(self.y))
+        return sequences.with_gaps(gaps), labels
+
+
+class LabeledSequences(NamedTuple):
     """Sequences with their known states.
 
     Attributes
     ----------
     sequences : Sequences
-        Without the columns of states and gaps; lagged values beside autoregressive columns.
-    codes : ndarray of int of shape (steps,), or None
-        The index of the state of each time step, −1 if it is unknown; None if no states are given.
+        Without the columns of states and gaps.
+    codes : ndarray of int of shape (steps,)
+        The index of the state of each time step, −1 if it is unknown.
     states : Domain
-        The known states.
     weight : ndarray of shape (sequences,), or None
-    names : dict
-        The names of the state and end columns in the tally; see `factor_names`.
-    emissions : list of Factor
-        The emission factors.
     """
 
     sequences: Sequences
-    codes: np.ndarray | None
+    codes: np.ndarray
     states: Domain
     weight: np.ndarray | None
-    names: dict[str, str]
-    emissions: list[Factor]
 
     @property
-    def is_labeled(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the states of all time steps are known."""
-        return self.codes is not None and len(self.codes) > 0 and bool((self.codes >= 0).all())
+        return len(self.codes) > 0 and bool((self.codes >= 0).all())
+
+    def codes_in(self, states: Domain) -> np.ndarray:
+        """Return the index of the state of each time step in a domain that has all states."""
+        return np.append(states.positions_of(self.states.levels), -1)[self.codes]
+
+    def with_states(self, states: Domain) -> LabeledSequences:
+        """Return the same sequences with a domain that has more states."""
+        return LabeledSequences(self.sequences, self.codes_in(states), states, self.weight)
+
+
+class TrainingSequences(NamedTuple):
+    """Training data, and the factors to fit to them.
+
+    Attributes
+    ----------
+    labeled : LabeledSequences
+        With lagged values beside autoregressive columns.
+    names : ChainNames
+    emissions : list of Factor
+        The emission factors.
+    dropped_columns : dict
+        The columns that are not used, with the reasons.
+    """
+
+    labeled: LabeledSequences
+    names: ChainNames
+    emissions: list[Factor]
+    dropped_columns: dict[Name, str]
 
 
 def read_training_sequences(
-    model: HiddenMarkovModel,
-    X: Rows,
-    y: Labels | None,
-    lengths: npt.ArrayLike | None,
-    sequence: str | None,
-    order: str | None,
-    sample_weight: SampleWeights,
+    given: SequenceInput,
+    columns: Columns,
+    gaps: Name | None,
     initial: HiddenMarkovModel | None,
-) -> tuple[TrainingSequences, dict[Name, str]]:
-    """Return the training data of `HiddenMarkovModel.fit`, and the dropped columns with the reasons."""
-    sequences, labels = open_labeled(X, y, lengths, sequence, order)
-    sequences = sequences.with_gaps(model.gaps)
-    sequences = sequences._replace(table=with_parts_of_dates(sequences.table))
-    weight = step_weights(sample_weight, sequences)
+    *,
+    components: bool,
+) -> TrainingSequences:
+    """Return the training data: columns with their families, known states, positive weights.
+
+    Parameters
+    ----------
+    given : SequenceInput
+    columns : value of the parameter of `HiddenMarkovModel`
+    gaps : name, optional
+        The column of gap lengths.
+    initial : HiddenMarkovModel, optional
+        The model whose columns are used if `columns` names none.
+    components : bool
+        Whether states have mixture components.
+    """
+    sequences, labels = given.open(gaps)
+    sequences = sequences.with_table(with_parts_of_dates(sequences.table))
+    weight = step_weights(given.sample_weight, sequences)
     if weight is not None and not weight.all():  # a sequence of weight 0 is ignored
-        sequences, labels, weight = _positive_weight(sequences, labels, weight)
-    names = free_names(sequences.table, components=most_components(model.components) > 1)
-    table = sequences.table if labels is None else sequences.table.with_column(names["state"], labels)
-    columns: Columns = model.columns
+        if not weight.any():
+            raise DataError("sample_weight is 0 for every sequence; expected at least one positive weight.")
+        steps, sequences = sequences.some(np.flatnonzero(weight))
+        labels = take_labels(labels, steps)
+        weight = weight[weight > 0]
+    names = ChainNames.unused(sequences.table.columns, components=components)
+    table = sequences.table if labels is None else sequences.table.with_column(names.state, labels)
     if initial is not None:
         from tallybayes.estimation.em.em_objective import columns_from_initial
 
         columns = columns_from_initial(columns, initial, sequences.table.columns)
-    given = None if labels is None else names["state"]
-    choice = read_columns(columns, table, [names["state"]], given, weight)
-    emissions = emission_factors(choice.blocks, emission_given(names))
+    choice = read_columns(columns, table, [names.state], None if labels is None else names.state, weight)
+    emissions = emission_factors(choice.blocks, names.given)
     codes, states = read_states(labels)
-    data = TrainingSequences(with_lags(sequences, emissions), codes, states, weight, names, emissions)
-    return data, choice.dropped_columns
+    codes = np.full(int(sequences.offsets[-1]), -1) if codes is None else codes
+    labeled = LabeledSequences(with_lags(sequences, emissions), codes, states, weight)
+    return TrainingSequences(labeled, names, emissions, choice.dropped_columns)
 
 
-def _positive_weight(sequences: Sequences, labels: object, weight: np.ndarray) -> tuple[Sequences, Any, np.ndarray]:
-    """Return the sequences of positive weight, their labels and their weights."""
-    if not weight.any():
-        raise DataError("sample_weight is 0 for every sequence; expected at least one positive weight.")
-    steps, kept = sequences.some(np.flatnonzero(weight))
-    if labels is not None:
-        labels = Table({"state": labels}).rows(steps).columns["state"]
-    return kept, labels, weight[weight > 0]
-
-
-def open_labeled(
-    X: Rows, y: Labels | None, lengths: npt.ArrayLike | None, sequence: str | None, order: str | None
-) -> tuple[Sequences, Any]:
-    """Return the sequences without the column of their states, and the states as one column; None without states."""
-    sequences = open_sequences(X, lengths, sequence, order)
-    if y is None:
-        return sequences, None
-    labels = open_labels(y, sequences, X)
-    if isinstance(y, str):
-        sequences = sequences._replace(table=sequences.table.without(y))
-    return sequences, labels
+def take_labels(labels: object, steps: np.ndarray) -> Any:
+    """Return the labels of some time steps; None without labels."""
+    return None if labels is None else Table({"state": labels}).rows(steps).columns["state"]
 
 
 def read_states(labels: object) -> tuple[np.ndarray | None, Domain]:
@@ -120,3 +156,42 @@ def read_states(labels: object) -> tuple[np.ndarray | None, Domain]:
     positions = np.full(len(local.levels) + 1, -1)
     positions[used] = domain.positions_of([local.levels[k] for k in used])
     return positions[codes], domain
+
+
+# ---- Statistics of the states -----------------------------------------------------------------------------------
+
+
+def chain_statistics(
+    start: np.ndarray, transition: np.ndarray, goes_on: np.ndarray, end: np.ndarray, *, ends: bool
+) -> list[Statistics]:
+    """Return the statistics of initial states, transitions and, if modeled, ends.
+
+    Parameters
+    ----------
+    start, transition : ndarray of shape (states,), (states, states)
+        The weights of first states and of transitions.
+    goes_on, end : ndarray of shape (states,)
+        The weights of the time steps that are not the last one of their sequence, and of those that are.
+    """
+    trials = Totals((goes_on + end)[:, None], end[:, None], failures=goes_on[:, None])
+    statistics: list[Statistics] = [Counts(start), Counts(transition), trials]
+    return statistics[: 2 + ends]
+
+
+def count_path(
+    path: np.ndarray, sequences: Sequences, step_weight: np.ndarray, n_states: int, *, ends: bool
+) -> list[Statistics]:
+    """Return the `chain_statistics` of the states of all time steps, −1 ignored."""
+    first, last, after = sequences.places()
+    if sequences.gaps is not None:
+        after = after[sequences.gaps[after] == 0]
+    after = after[(path[after] >= 0) & (path[after - 1] >= 0)]
+
+    def weights_of(steps: np.ndarray | slice) -> np.ndarray:
+        """Return the total weight of some time steps by state."""
+        return np.bincount(path[steps] + 1, step_weight[steps], n_states + 1)[1:]
+
+    pairs = np.bincount(path[after - 1] * n_states + path[after], step_weight[after], n_states**2)
+    end = weights_of(last)
+    goes_on = weights_of(slice(None)) - end if ends else end
+    return chain_statistics(weights_of(first), pairs.reshape(n_states, n_states), goes_on, end, ends=ends)

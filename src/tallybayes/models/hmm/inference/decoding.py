@@ -12,7 +12,6 @@ from tallybayes.errors import DataError
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels import hmm_messages
 from tallybayes.kernels.hmm import HMMInput
-from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.fitting.training_sequences import read_states
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.typing import Labels
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
     from tallybayes.models.hmm.hmm_parameters import HMMParameters
 
-Kernel = Callable[..., tuple[np.ndarray, np.ndarray]]  # arrays of all steps, and one number for each sequence
+Kernel = Callable[[HMMInput], tuple[np.ndarray, np.ndarray]]  # arrays of all steps, and of all sequences
 
 _DECODERS: dict[str, Kernel] = {"viterbi": kernels.viterbi, "posterior": kernels.posterior}
 
@@ -40,16 +39,15 @@ def accuracy(hmm: EstimatedHMM, sequences: Sequences, labels: Labels) -> float:
     codes, domain = read_states(labels)
     assert codes is not None
     path = viterbi_path(hmm.checked_parameters, sequences)
-    truth = np.append(hmm.states.positions_of(domain.levels), -2)[codes]
-    known = codes >= 0
-    return float(np.mean(path[known] == truth[known]))
+    truth = np.append(hmm.states.positions_of(domain.levels), -1)[codes]
+    return float(np.mean((path == truth)[codes >= 0]))
 
 
 def predict(hmm: EstimatedHMM, sequences: Sequences, decode: str) -> list[np.ndarray]:
     """Return the Viterbi path of every sequence or, under "posterior", the most probable state of every time step."""
     if decode not in _DECODERS:
         raise DataError.wrong_type("decode", repr(decode), " or ".join(map(repr, _DECODERS)))
-    steps, log_prob = _run_and_warn(hmm, _DECODERS[decode], sequences)
+    steps, log_prob = run_and_warn(hmm, _DECODERS[decode], sequences)
     paths = steps if decode == "viterbi" else [proba.argmax(axis=1) for proba in steps]
     labels = hmm.state_labels
     if not _are_numbered(labels):
@@ -61,12 +59,12 @@ def predict(hmm: EstimatedHMM, sequences: Sequences, decode: str) -> list[np.nda
 
 def predict_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
     """Return the smoothed probabilities p(state | whole sequence) of every time step."""
-    return _run_and_warn(hmm, kernels.posterior, sequences)[0]
+    return run_and_warn(hmm, kernels.posterior, sequences)[0]
 
 
 def filter_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
     """Return the filtered probabilities p(state | observations so far) of every time step."""
-    return _run_and_warn(hmm, kernels.filter, sequences)[0]
+    return run_and_warn(hmm, kernels.filter, sequences)[0]
 
 
 def predict_transition_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
@@ -83,13 +81,9 @@ def predict_next(hmm: EstimatedHMM, sequences: Sequences, n: int) -> np.ndarray:
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
     parameters = hmm.checked_parameters
     filtered, _ = run_kernel(parameters, kernels.filter, sequences)
-    transition = np.exp(parameters.transition)
-    out = np.empty((len(filtered), n, len(transition)))
+    out = np.empty((len(filtered), n, len(parameters.start)))
     for number, steps in enumerate(filtered):
-        proba = steps[-1] @ transition if len(steps) else np.exp(parameters.start)
-        for step in range(n):
-            out[number, step] = proba
-            proba = proba @ transition
+        out[number] = parameters.states_ahead(steps, n)
     return out
 
 
@@ -102,27 +96,15 @@ def log_joint(hmm: EstimatedHMM, sequences: Sequences, labels: Labels) -> np.nda
             "    Use score_samples, which sums over unknown states."
         )
     path = hmm.states.positions_of(domain.levels)[codes]
-    start, transition, end = hmm.checked_parameters.arguments
-    emission = dense(hmm.checked_parameters.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
-    steps = np.arange(len(path))
-    terms = np.where(path >= 0, emission[steps, path], -np.inf)
-    if sequences.gaps is not None:  # the states of unobserved time steps are summed out
-        clamped = np.full_like(emission, -np.inf)
-        clamped[steps, path] = terms
-        moves = sequences.moves(transition)
-        return kernels.log_likelihood(HMMInput(start, moves, end, clamped, sequences.offsets))
-    first, last, after = sequences.places()
-    terms[after] += transition[path[after - 1], path[after]]
-    terms[first] += start[path[first]]
-    if end is not None:
-        terms[last] += end[path[last]]
-    out = np.zeros(sequences.n_sequences)
-    out[sequences.lengths > 0] = np.add.reduceat(terms, first) if len(first) else 0.0
-    return out
+    blocks = hmm.checked_parameters.blocks(sequences, path)
+    log_prob = np.concatenate([kernels.log_likelihood(block.inputs) for block in blocks])
+    unknown = np.flatnonzero(path < 0)  # no state of the model
+    log_prob[np.searchsorted(sequences.offsets, unknown, side="right") - 1] = -np.inf
+    return log_prob
 
 
 def run_kernel(parameters: HMMParameters, kernel: Kernel, sequences: Sequences) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the result of a kernel: one array for each sequence, and one number for each sequence."""
+    """Return the result of a kernel: one array for each sequence, and its numbers for all sequences."""
     steps: list[np.ndarray] = []
     scores = []
     for block in parameters.kernel_inputs(sequences):
@@ -132,17 +114,17 @@ def run_kernel(parameters: HMMParameters, kernel: Kernel, sequences: Sequences) 
     return steps, np.concatenate(scores)
 
 
+def run_and_warn(hmm: EstimatedHMM, kernel: Kernel, sequences: Sequences) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the result of a kernel; warn about sequences whose first number is −inf."""
+    steps, scores = run_kernel(hmm.checked_parameters, kernel, sequences)
+    warn_impossible(hmm, sequences, scores if scores.ndim == 1 else scores[:, 0])
+    return steps, scores
+
+
 def viterbi_path(parameters: HMMParameters, sequences: Sequences) -> np.ndarray:
     """Return the state indices of the Viterbi paths of all sequences; 0 for an impossible sequence."""
     paths, _ = run_kernel(parameters, kernels.viterbi, sequences)
     return np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
-
-
-def _run_and_warn(hmm: EstimatedHMM, kernel: Kernel, sequences: Sequences) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the result of a kernel; warn about impossible sequences."""
-    steps, log_prob = run_kernel(hmm.checked_parameters, kernel, sequences)
-    warn_impossible(hmm, sequences, log_prob)
-    return steps, log_prob
 
 
 def warn_impossible(hmm: EstimatedHMM, sequences: Sequences, log_prob: np.ndarray) -> None:
@@ -168,14 +150,3 @@ def labeled(labels: np.ndarray, path: np.ndarray) -> np.ndarray:
 def _are_numbered(labels: np.ndarray) -> bool:
     """Return whether the states are the integers from 0 on."""
     return labels.dtype == np.int64 and np.array_equal(labels, np.arange(len(labels)))
-
-
-def dense(emission: Emission) -> np.ndarray:
-    """Return log p(step | state) as an array of shape (steps, states)."""
-    if not isinstance(emission, tuple):
-        return np.asarray(emission)
-    codes, table = map(np.asarray, emission)
-    known = (codes >= 0) & (codes < len(table))
-    out = np.zeros((len(codes), table.shape[1]))
-    out[known] = table[codes[known].astype(np.intp)]
-    return out

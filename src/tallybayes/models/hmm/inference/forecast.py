@@ -10,12 +10,11 @@ import numpy as np
 
 from tallybayes.errors import DataError, printable
 from tallybayes.estimation.em.em_loop import is_integer_at_least
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.cdf import mixture_quantile
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.protocols.degenerate_estimates import pooled_value
 from tallybayes.kernels import hmm as kernels
-from tallybayes.models.hmm.inference.decoding import run_kernel, warn_impossible
+from tallybayes.models.hmm.inference.decoding import run_and_warn
 from tallybayes.models.hmm.lagged_columns import check_no_lags, orders_of
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.results.result import PlottedResult, ResultTable
@@ -24,7 +23,7 @@ from tallybayes.tally.factor import Name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tallybayes.models.hmm.estimated_hmm import EmissionStatistics, EstimatedHMM
+    from tallybayes.models.hmm.estimated_hmm import EstimatedEmission, EstimatedHMM
 
 Column = Name | tuple[Name, int]  # a column, or a column of a block
 Arrays = Mapping[Any, np.ndarray]
@@ -46,15 +45,11 @@ class History(NamedTuple):
 def forecast(hmm: EstimatedHMM, sequences: Sequences, horizon: int, mass: float) -> list[Forecast]:
     """Return the forecast of the `horizon` time steps after every sequence."""
     check_forecast_parameters(horizon, mass)
-    parameters = hmm.checked_parameters
-    filtered, log_likelihood = run_kernel(parameters, kernels.filter, sequences)
-    warn_impossible(hmm, sequences, log_likelihood)
-    forecasts = []
-    for steps, start in zip(filtered, sequences.offsets.tolist(), strict=False):
-        first = np.exp(parameters.start) if not len(steps) else steps[-1] @ np.exp(parameters.transition)
-        history = _history(hmm, sequences, start, start + len(steps))
-        forecasts.append(forecast_from(hmm, first, horizon, mass, history))
-    return forecasts
+    filtered, _ = run_and_warn(hmm, kernels.filter, sequences)
+    return [
+        forecast_from(hmm, steps, horizon, mass, _history(hmm, sequences, start, start + len(steps)))
+        for steps, start in zip(filtered, sequences.offsets.tolist(), strict=False)
+    ]
 
 
 def _history(hmm: EstimatedHMM, sequences: Sequences, start: int, stop: int) -> History:
@@ -64,7 +59,7 @@ def _history(hmm: EstimatedHMM, sequences: Sequences, start: int, stop: int) -> 
     first = max(start, stop - _PAST)
     columns = sequences.table.columns
     cells = {name: np.asarray(column)[first:stop] for name, column in columns.items() if np.ndim(column) == 1}
-    lagged = {name: np.asarray(columns[name]) for name in orders_of(factor for factor, _ in hmm.emissions)}
+    lagged = {name: np.asarray(columns[name]) for name in orders_of(hmm.emission_factors)}
     cells |= {name: block[first:stop, -1] for name, block in lagged.items()}
     return History(stop - start, cells, {name: block[stop - 1] for name, block in lagged.items()})
 
@@ -77,43 +72,38 @@ def check_forecast_parameters(horizon: object, mass: object) -> None:
         raise DataError.wrong_type("mass", repr(mass), "a number between 0 and 1")
 
 
-def forecast_from(hmm: EstimatedHMM, first: np.ndarray, horizon: int, mass: float, history: History) -> Forecast:
-    """Return the forecast, given p(state) of the first time step ahead."""
+def forecast_from(hmm: EstimatedHMM, filtered: np.ndarray, horizon: int, mass: float, history: History) -> Forecast:
+    """Return the forecast, given p(state | observations so far) of every time step, or of the last one."""
     if horizon > 1:
         check_no_lags(
-            (factor for factor, _ in hmm.emissions),
+            hmm.emission_factors,
             f"a forecast of {horizon} steps",
             "later steps depend on predicted ones.\n    Use horizon=1, or draw sequences with sample.",
         )
-    transition = np.exp(hmm.checked_parameters.transition)
-    proba = np.empty((int(horizon), len(first)))
-    for step in range(len(proba)):
-        proba[step] = first if step == 0 else proba[step - 1] @ transition
+    proba = hmm.checked_parameters.states_ahead(filtered, int(horizon))
     total = proba.sum(axis=1, keepdims=True)
     # NaN after an impossible sequence, and after a state without known transitions.
     states = np.divide(proba, total, out=np.full_like(proba, np.nan), where=total > 0)
     weights = hmm.checked_parameters.component_proba(states)
     numbers: dict[Column, np.ndarray] = {}
     labels: dict[Name, dict[Any, np.ndarray]] = {}
-    for scorer, domains, (_, statistics) in zip(hmm.scored, hmm.domains, hmm.emissions, strict=True):
-        names = scorer.factor.columns
-        if names[0] in hmm.text_columns or scorer.family.is_bag_of_words:
+    for emission in hmm.estimated_emissions:
+        names = emission.columns
+        if emission.is_text or emission.family.is_bag_of_words:
             continue
-        if scorer.family.cell_type == "codes":
-            tables = scorer.parameters.segments.split(scorer.parameters.table)
-            for name, domain, table in zip(names, domains, tables, strict=True):
-                labels[name] = dict(zip(domain.levels, (weights @ table).T, strict=True))
-            continue
-        ends = _mean_and_interval(scorer, statistics, weights, mass, history.lags.get(names[0]))
-        width = ends.shape[-1]
-        for index in range(width):
-            numbers[names[index] if len(names) == width else (names[0], index)] = ends[..., index]
+        for name, domain, table in emission.level_tables():
+            labels[name] = dict(zip(domain.levels, (weights @ table).T, strict=True))
+        if not emission.is_coded:
+            ends = _mean_and_interval(emission, weights, mass, history.lags.get(names[0]))
+            width = ends.shape[-1]
+            for index in range(width):
+                numbers[names[index] if len(names) == width else (names[0], index)] = ends[..., index]
     mean, low, high = ({name: ends[k] for name, ends in numbers.items()} for k in range(3))
     return Forecast(hmm.state_labels, states, float(mass), mean, low, high, labels, history)
 
 
 def _mean_and_interval(
-    scorer: FactorScorer, statistics: EmissionStatistics, weights: np.ndarray, mass: float, lags: np.ndarray | None
+    emission: EstimatedEmission, weights: np.ndarray, mass: float, lags: np.ndarray | None
 ) -> np.ndarray:
     """Return mean, lower and upper quantile of the mixture of the states: (3, horizon, columns).
 
@@ -123,9 +113,10 @@ def _mean_and_interval(
     lags : ndarray, optional
         Of an autoregressive column: the lags of the last time step, then its value. None before the first time step.
     """
-    family = scorer.family
-    parameters = scorer.parameters
-    n_columns = int(statistics.n_columns)
+    family = emission.family
+    parameters = emission.scorer.parameters
+    constant = emission.scorer.constant
+    n_columns = int(emission.statistics.n_columns)
     known = ~np.isnan(weights[:, 0])
     if family.order:
         before = np.roll(np.full(n_columns, np.nan) if lags is None else lags, 1)[:-1]
@@ -137,8 +128,8 @@ def _mean_and_interval(
     ends[0][known] = weights[known] @ np.asarray(family.mean(parameters))
     for index, level in enumerate([(1 - mass) / 2, (1 + mass) / 2], start=1):
         ends[index][known] = mixture_quantile(family, parameters, weights[known], level)
-    if len(scorer.constant):
-        ends[..., scorer.constant] = pooled_value(scorer.family, statistics)[scorer.constant]
+    if len(constant):
+        ends[..., constant] = pooled_value(emission.family, emission.statistics)[constant]
     return ends
 
 

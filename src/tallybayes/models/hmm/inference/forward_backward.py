@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tallybayes.errors import printable
 from tallybayes.kernels import hmm_messages
-from tallybayes.models.hmm.inference.decoding import labeled, warn_impossible
+from tallybayes.kernels.hmm_arguments import HMMInput
+from tallybayes.models.hmm.inference.decoding import labeled, run_and_warn, warn_impossible
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.results.result import PlottedResult, Result, ResultTable
 
@@ -27,18 +27,20 @@ def forward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTabl
     """Return the forward messages α of every sequence."""
     title = "forward, p(steps so far, state)"
     return [
-        ForwardBackwardTable(title, hmm.state_labels, alpha, _log_scales(alpha, log_likelihood)[0])
-        for alpha, _, log_likelihood in _messages(hmm, sequences)
+        ForwardBackwardTable(title, hmm.state_labels, alpha, np.logaddexp.reduce(alpha, axis=1))
+        for alpha, _, _ in _messages(hmm, sequences)
     ]
 
 
 def backward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTable]:
     """Return the backward messages β of every sequence."""
     title = "backward, p(steps to come | state)"
-    return [
-        ForwardBackwardTable(title, hmm.state_labels, beta, _log_scales(alpha, log_likelihood)[1])
-        for alpha, beta, log_likelihood in _messages(hmm, sequences)
-    ]
+    tables = []
+    for alpha, beta, log_likelihood in _messages(hmm, sequences):
+        so_far = np.logaddexp.reduce(alpha, axis=1)
+        to_come = np.full(len(alpha), -np.inf) if np.isneginf(log_likelihood) else log_likelihood - so_far
+        tables.append(ForwardBackwardTable(title, hmm.state_labels, beta, to_come))
+    return tables
 
 
 def trellis(hmm: EstimatedHMM, sequences: Sequences) -> list[Trellis]:
@@ -51,20 +53,14 @@ def trellis(hmm: EstimatedHMM, sequences: Sequences) -> list[Trellis]:
 
 def _messages(hmm: EstimatedHMM, sequences: Sequences) -> list[tuple[np.ndarray, np.ndarray, float]]:
     """Return log α, log β and log p(sequence) of every sequence; warn about impossible ones."""
-    messages = []
-    for block in hmm.checked_parameters.kernel_inputs(sequences):
+
+    def kernel(block: HMMInput) -> tuple[np.ndarray, np.ndarray]:
+        """Return both messages of every step, and the log-likelihood."""
         alpha, beta, log_likelihood = hmm_messages.messages(block)
-        spans = pairwise(np.asarray(block.offsets).tolist())
-        messages += [(alpha[a:b], beta[a:b], value) for (a, b), value in zip(spans, log_likelihood, strict=True)]
-    warn_impossible(hmm, sequences, np.array([value for _, _, value in messages]))
-    return messages
+        return np.stack([alpha, beta], axis=1), log_likelihood
 
-
-def _log_scales(alpha: np.ndarray, log_likelihood: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return log p(steps so far) and log p(steps to come | steps so far) of every time step."""
-    so_far = np.logaddexp.reduce(alpha, axis=1)
-    to_come = np.full(len(alpha), -np.inf) if np.isneginf(log_likelihood) else log_likelihood - so_far
-    return so_far, to_come
+    messages, log_likelihood = run_and_warn(hmm, kernel, sequences)
+    return [(part[:, 0], part[:, 1], float(value)) for part, value in zip(messages, log_likelihood, strict=True)]
 
 
 class ForwardBackwardTable(Result):
@@ -197,11 +193,9 @@ def _readable(title: str, log: np.ndarray) -> tuple[str, np.ndarray]:
 
 def _steps_by_states(title: str, states: np.ndarray, cells: list[list[str]]) -> ResultTable:
     """Return a table with one column for each time step and one row for each state, truncated in both directions."""
-    n_more = max(len(cells) - _STEPS, 0)
-    shown = range(min(len(cells), _STEPS))
-    more = [""] * bool(n_more)
-    head = ["step", *map(str, shown)] + [f"… {n_more} more"] * bool(n_more)
-    rows = [[printable(state), *(cells[t][k] for t in shown), *more] for k, state in enumerate(states[:_STATES])]
-    if len(states) > _STATES:
-        rows.append([f"… {len(states) - _STATES} more", *[""] * (len(head) - 1)])
-    return ResultTable(rows, head, title, align="lr")
+    n_more = len(cells) - _STEPS
+    more = [f"… {n_more} more"] if n_more > 0 else []
+    shown = cells[:_STEPS]
+    head = ["step", *map(str, range(len(shown))), *more]
+    rows = [[printable(state), *(row[k] for row in shown), *("" for _ in more)] for k, state in enumerate(states)]
+    return ResultTable(rows, head, title, align="lr", max_rows=_STATES)

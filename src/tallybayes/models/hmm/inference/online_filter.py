@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tallybayes._utils import sealed_file
-from tallybayes.data.table import Table
 from tallybayes.errors import FileError, printable
 from tallybayes.kernels.hmm import log_power
-from tallybayes.kernels.hmm_arguments import Emission
-from tallybayes.models.hmm.inference.decoding import dense, labeled
+from tallybayes.models.hmm.hmm_parameters import dense
+from tallybayes.models.hmm.inference.decoding import labeled
 from tallybayes.models.hmm.inference.forecast import Forecast, History, check_forecast_parameters, forecast_from
 from tallybayes.models.hmm.lagged_columns import check_no_lags
-from tallybayes.models.hmm.query_sequences import open_sequences_for_query
+from tallybayes.models.hmm.query_sequences import SequenceReader
 from tallybayes.models.io import model_from_parts, model_to_parts
 from tallybayes.warnings import warn
 
@@ -64,9 +63,10 @@ class OnlineFilter:
 
     def __init__(self, model: HiddenMarkovModel) -> None:
         self._model = copy.copy(model)  # a later fit replaces the tally of the model, not of this copy
-        self._hmm = self._model._estimated_hmm
+        self._reader = SequenceReader.of(self._model)
+        self._hmm = self._reader.hmm
         check_no_lags(
-            (factor for factor, _ in self._hmm.emissions),
+            self._hmm.emission_factors,
             "online filtering",
             "past steps are not kept.\n    Use filter_proba on the whole sequence.",
         )
@@ -96,7 +96,7 @@ class OnlineFilter:
         """
         step = step.item() if isinstance(step, np.generic) else step
         known = self._log_prob_of_level.get((type(step), step)) if isinstance(step, str | int) else None
-        emission, gap = (known, 0) if known is not None else _emission(self._model, step, self._emission_scorer)
+        emission, gap = (known, 0) if known is not None else self._emission(step)
         joint = self._predicted(gap) + emission
         maximum = joint.max()
         if np.isneginf(maximum):
@@ -141,9 +141,8 @@ class OnlineFilter:
         Forecast
         """
         check_forecast_parameters(horizon, mass)
-        transition = np.exp(self._hmm.checked_parameters.transition)
-        first = np.exp(self._start) if self._log_proba is None else self.proba @ transition
-        return forecast_from(self._hmm, first, horizon, mass, History(self.n_steps))
+        filtered = self.proba[None][: self.n_steps]
+        return forecast_from(self._hmm, filtered, horizon, mass, History(self.n_steps))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the filter and its model to a sealed file. `tb.load` returns an identical filter.
@@ -187,14 +186,25 @@ class OnlineFilter:
         self.__init__(model)  # type: ignore[misc]
         self._log_proba, self.n_steps, self.log_likelihood, self.surprisal = rest
 
+    def _emission(self, step: object) -> tuple[np.ndarray, int]:
+        """Return log p(step | state), shape (states,), and the number of unobserved time steps before it."""
+        if hasattr(step, "to_dict"):  # a row of a data frame
+            step = step.to_dict()
+        one_step: Any = {name: [cell] for name, cell in step.items()} if isinstance(step, Mapping) else [step]
+        sequences = self._reader.open([one_step])
+        gap = 0 if sequences.gaps is None else int(sequences.gaps[0])
+        emission, _ = self._emission_scorer(sequences.table)
+        return np.asarray(dense(emission)[0]), gap
+
     def _predicted(self, gap: int) -> np.ndarray:
         """Return log p(next state, sequence continues | steps so far), after `gap` unobserved time steps."""
         log_proba = self._start if self._log_proba is None else self._log_proba
-        if gap:
-            power = log_power(self._log_transition, gap if self._log_proba is None else gap + 1)
+        n_transitions = gap + (self._log_proba is not None)
+        if not n_transitions:
+            return log_proba
+        if n_transitions > 1:
+            power = log_power(self._log_transition, n_transitions)
             return np.asarray(np.logaddexp.reduce(log_proba[:, None] + power, axis=0))
-        if self._log_proba is None:
-            return self._start
         maximum = log_proba.max()
         if np.isneginf(maximum):
             return log_proba
@@ -213,15 +223,3 @@ class OnlineFilter:
         order = np.argsort(-self.proba, kind="stable")
         shown = [f"{printable(self._hmm.state_labels[k])} ({self.proba[k]:.2f})" for k in order[:3]]
         return f"filter {when}: {', '.join(shown)}" + (f" and {len(order) - 3} more" if len(order) > 3 else "")
-
-
-def _emission(
-    model: HiddenMarkovModel, step: object, emission_scorer: Callable[[Table], Emission]
-) -> tuple[np.ndarray, int]:
-    """Return log p(step | state), shape (states,), and the number of unobserved time steps before it."""
-    if hasattr(step, "to_dict"):  # a row of a data frame
-        step = step.to_dict()
-    one_step: Any = {name: [cell] for name, cell in step.items()} if isinstance(step, Mapping) else [step]
-    sequences = open_sequences_for_query(model, [one_step], None, None, None)
-    gap = 0 if sequences.gaps is None else int(sequences.gaps[0])
-    return np.asarray(dense(emission_scorer(sequences.table))[0]), gap

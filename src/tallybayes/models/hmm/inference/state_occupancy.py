@@ -10,7 +10,7 @@ from tallybayes.errors import EstimateError, printable
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels.hmm_messages import smoothing_ratios
 from tallybayes.models.hmm.fitting.stationary_mle import closed_classes, stationary_distribution
-from tallybayes.models.hmm.inference.decoding import run_kernel, warn_impossible
+from tallybayes.models.hmm.inference.decoding import run_and_warn, run_kernel
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.results.result import FrameData, Result, ResultTable
 
@@ -57,8 +57,7 @@ def expected_visits(hmm: EstimatedHMM, sequences: Sequences) -> ExpectedOccupanc
     """Return the expected numbers of time steps and of visits in each state, given the sequences."""
     parameters = hmm.checked_parameters
     filtered, _ = run_kernel(parameters, kernels.filter, sequences)
-    smoothed, log_likelihood = run_kernel(parameters, kernels.posterior, sequences)
-    warn_impossible(hmm, sequences, log_likelihood)
+    smoothed, _ = run_and_warn(hmm, kernels.posterior, sequences)
     transition = np.exp(parameters.arguments[1])
     steps, visits = np.zeros((2, len(filtered), len(transition)))
     for number, (before, after) in enumerate(zip(filtered, smoothed, strict=True)):
@@ -119,11 +118,8 @@ class ExpectedOccupancy(Result):
         """Return the table that is shown."""
         steps, stays = self.steps.sum(axis=0), self.stays.sum(axis=0)
         numbers = zip(steps.tolist(), stays.tolist(), self.durations.tolist(), strict=True)
-        rows = [
-            [printable(state), *(f"{x:.2f}" for x in row)]
-            for state, row in zip(self.states[:_SHOWN], numbers, strict=False)
-        ]
-        rows += [[f"… {len(self.states) - _SHOWN} more", "", "", ""]] if len(self.states) > _SHOWN else []
+        rows = [[printable(state), *(f"{x:.2f}" for x in row)] for state, row in zip(self.states, numbers, strict=True)]
         many = "1 sequence" if len(self.steps) == 1 else f"{len(self.steps)} sequences"
         title = f"expected visits in {many} of {steps.sum():.0f} steps"
-        return [ResultTable(rows, ["state", "steps", "stays", "steps a stay"], title, align="lr")]
+        head = ["state", "steps", "stays", "steps a stay"]
+        return [ResultTable(rows, head, title, align="lr", max_rows=_SHOWN)]

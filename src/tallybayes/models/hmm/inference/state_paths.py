@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy as np
 from tallybayes.errors import DataError, printable
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.kernels import hmm as kernels
-from tallybayes.models.hmm.inference.decoding import labeled, warn_impossible
+from tallybayes.kernels.hmm import HMMInput
+from tallybayes.models.hmm.inference.decoding import labeled, run_and_warn
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.typing import RandomState
@@ -26,20 +26,20 @@ def best_paths(hmm: EstimatedHMM, sequences: Sequences, k: int) -> list[BestPath
     if not is_integer_at_least(k, 1):
         raise DataError.wrong_type("k", repr(k), "a whole number of at least 1")
     labels = hmm.state_labels
-    by_sequence = []
-    scores = []
-    for block in hmm.checked_parameters.kernel_inputs(sequences):
-        totals = kernels.log_likelihood(block)
-        scores.append(totals)
-        offsets = np.asarray(block.offsets).tolist()
-        longest = max(np.diff(offsets).tolist(), default=0)
-        n_paths = len(labels) ** min(longest, 40)  # the number of different paths, bounded
-        paths, log_prob = kernels.best_paths(block, min(int(k), n_paths))
-        for (a, b), score, total in zip(pairwise(offsets), log_prob, totals.tolist(), strict=True):
-            n = int(np.isfinite(score).sum())
-            by_sequence.append(BestPaths(labels, paths[a:b, :n].T, score[:n], total))
-    warn_impossible(hmm, sequences, np.concatenate(scores))
-    return by_sequence
+    longest = int(sequences.lengths.max(initial=0))
+    n_paths = min(int(k), len(labels) ** min(longest, 40))  # at most the number of different paths
+
+    def kernel(block: HMMInput) -> tuple[np.ndarray, np.ndarray]:
+        """Return the paths, and the log-likelihood with the log probabilities of the paths."""
+        paths, log_prob = kernels.best_paths(block, n_paths)
+        return paths, np.column_stack([kernels.log_likelihood(block), log_prob])
+
+    paths, scores = run_and_warn(hmm, kernel, sequences)
+    n_possible = np.isfinite(scores[:, 1:]).sum(axis=1).tolist()
+    return [
+        BestPaths(labels, path[:, :n].T, score[1 : n + 1], score[0])
+        for path, score, n in zip(paths, scores, n_possible, strict=True)
+    ]
 
 
 def sample_paths(hmm: EstimatedHMM, sequences: Sequences, n: int, random_state: RandomState) -> list[np.ndarray]:
@@ -47,16 +47,14 @@ def sample_paths(hmm: EstimatedHMM, sequences: Sequences, n: int, random_state: 
     if not is_integer_at_least(n, 0):
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
-    drawn = []
-    scores = []
-    for block in hmm.checked_parameters.kernel_inputs(sequences):
-        offsets = np.asarray(block.offsets).tolist()
-        paths, score = kernels.draw_paths(block, rng.random((offsets[-1], int(n))))
-        scores.append(score)
-        for a, b in pairwise(offsets):
-            drawn.append(labeled(hmm.state_labels, paths[a:b].T.ravel()).reshape(int(n), b - a))
-    warn_impossible(hmm, sequences, np.concatenate(scores))
-    return drawn
+
+    def kernel(block: HMMInput) -> tuple[np.ndarray, np.ndarray]:
+        """Return drawn paths, and the log-likelihood."""
+        n_steps = int(np.asarray(block.offsets)[-1])
+        return kernels.draw_paths(block, rng.random((n_steps, int(n))))
+
+    paths, _ = run_and_warn(hmm, kernel, sequences)
+    return [labeled(hmm.state_labels, path.T.ravel()).reshape(path.T.shape) for path in paths]
 
 
 class BestPaths(Result):

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows, factor_cells
+from tallybayes.estimation.scoring.factor_scorer import chunk_of, chunk_rows, factor_cells
 from tallybayes.families._shared.cdf import mixture_cdf
 from tallybayes.families.protocols.degenerate_estimates import pooled_value
 from tallybayes.kernels import hmm_messages
 from tallybayes.models.hmm.inference.decoding import warn_impossible
 from tallybayes.models.inputs.sequences import Sequences
-from tallybayes.tally.domain import Domain
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.estimated_hmm import EmissionStatistics, EstimatedHMM
+    from tallybayes.models.hmm.estimated_hmm import EstimatedEmission, EstimatedHMM
+    from tallybayes.models.hmm.hmm_parameters import HMMParameters
 
 
 def surprisal(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
@@ -33,68 +34,49 @@ def tail_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
         proba /= proba.sum(axis=1, keepdims=True)  # given that the sequence continues; NaN after an impossible step
     proba = hmm.checked_parameters.component_proba(proba)
     columns = [
-        _factor_tails(hmm, sequences, scorer, domains, statistics, proba)
-        for scorer, domains, (_, statistics) in zip(
-            hmm.checked_parameters.scored, hmm.checked_parameters.domains, hmm.emissions, strict=True
-        )
+        _factor_tails(hmm.checked_parameters, sequences, replace(emission, scorer=scorer), proba)
+        for scorer, emission in zip(hmm.checked_parameters.scored, hmm.estimated_emissions, strict=True)
     ]
     tails = np.concatenate(columns, axis=1)
     return [tails[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
 
 def _factor_tails(
-    hmm: EstimatedHMM,
-    sequences: Sequences,
-    scorer: FactorScorer,
-    domains: list[Domain],
-    statistics: EmissionStatistics,
-    proba: np.ndarray,
+    parameters: HMMParameters, sequences: Sequences, emission: EstimatedEmission, proba: np.ndarray
 ) -> np.ndarray:
     """Return the tail probabilities of one factor, (steps, columns); NaN for text and bags of words."""
-    family = scorer.family
-    names = scorer.factor.columns
+    family = emission.family
     n_steps = int(sequences.offsets[-1])
-    n_columns = int(statistics.n_columns)
-    if names[0] in hmm.text_columns:
-        return np.full((n_steps, 1), np.nan)
-    if family.is_bag_of_words:
-        return np.full((n_steps, n_columns), np.nan)
-    is_coded = family.cell_type == "codes"
-    if not n_steps:
-        return np.zeros((0, 1 if family.order else len(names) if is_coded else n_columns))
-    cells = factor_cells(sequences.table, names, family, domains, hmm.checked_parameters.unseen)
-    width = int(scorer.parameters.table.shape[-1]) if is_coded else n_columns
-    chunk_size = chunk_rows(hmm.checked_parameters.n_emission_groups, width)
-    chunks = []
-    for start in range(0, n_steps, chunk_size):
-        rows = chunk_of(cells, slice(start, start + chunk_size))
-        weights = proba[start : start + chunk_size]
-        chunks.append(
-            _categorical_tails(scorer, weights, rows) if is_coded else _numeric_tails(scorer, statistics, weights, rows)
-        )
-    return np.concatenate(chunks)
+    width = len(emission.columns) if emission.is_coded else int(emission.statistics.n_columns)
+    if emission.is_text or family.is_bag_of_words or not n_steps:
+        return np.full((n_steps, 1 if emission.is_text or family.order else width), np.nan)
+    cells = factor_cells(sequences.table, emission.columns, family, emission.domains, parameters.unseen)
+    n_cells = int(emission.scorer.parameters.table.shape[-1]) if emission.is_coded else width
+    chunk_size = chunk_rows(parameters.n_emission_groups, n_cells)
+    tails = _categorical_tails if emission.is_coded else _numeric_tails
+    chunks = [slice(start, start + chunk_size) for start in range(0, n_steps, chunk_size)]
+    return np.concatenate([tails(emission, proba[chunk], chunk_of(cells, chunk)) for chunk in chunks])
 
 
-def _numeric_tails(
-    scorer: FactorScorer, statistics: EmissionStatistics, proba: np.ndarray, cells: np.ndarray
-) -> np.ndarray:
+def _numeric_tails(emission: EstimatedEmission, proba: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """Return twice the smaller tail of every number, under the mixture of the states."""
-    family = scorer.family
+    scorer = emission.scorer
+    family = emission.family
     at_most = mixture_cdf(family, scorer.parameters, proba, cells)
     if family.order:
         return np.minimum(2 * np.minimum(at_most, 1 - at_most), 1.0)
     below = at_most if family.is_continuous else mixture_cdf(family, scorer.parameters, proba, cells - 1)
     tails = np.minimum(2 * np.minimum(at_most, 1 - below), 1.0)
     if len(scorer.constant):
-        equal = cells[:, scorer.constant] == pooled_value(family, statistics)[scorer.constant]
+        equal = cells[:, scorer.constant] == pooled_value(family, emission.statistics)[scorer.constant]
         tails[:, scorer.constant] = np.where(np.isnan(proba[:, :1]), np.nan, equal)
     return np.where(np.isnan(cells), np.nan, np.maximum(tails, 0.0))
 
 
-def _categorical_tails(scorer: FactorScorer, proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def _categorical_tails(emission: EstimatedEmission, proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return the total probability of all levels that are at most as probable as the observed one."""
     columns = []
-    for index, table in enumerate(scorer.parameters.segments.split(scorer.parameters.table)):
+    for index, (_, _, table) in enumerate(emission.level_tables()):
         p = proba @ table
         observed = np.take_along_axis(p, np.maximum(codes[:, index], 0)[:, None], axis=1)
         # The tolerance keeps levels of equal probability together despite rounding.
