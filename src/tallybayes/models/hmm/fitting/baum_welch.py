@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.data.counting import check_size
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, warn_unless_converged
@@ -63,11 +62,6 @@ def fit_baum_welch(
     names : ChainNames
     initial : EstimatedHMM, optional
     """
-    n_states = len(labeled.states.levels)
-    transitions = names.factors(ends=False)[1]
-    hint = "Pass a smaller n_states."
-    name = type(model).__name__
-    check_size(transitions, n_states, n_states, model=name, scored=transitions.family, copies=3, hint=hint)
     topology = Topology.of(options, labeled.states.levels, complete=True)
     topology.check_steps(labeled.codes, labeled.sequences)
     if not emissions:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.counting import count
+from tallybayes.data.counting import check_size, count
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
@@ -101,6 +101,11 @@ def fit(
     from tallybayes.models.hmm.fitting.baum_welch import fit_baum_welch
 
     known = list(labeled.states.levels)
+    n_states = len(known) + n_unnamed
+    transitions = data.names.factors(ends=False)[1]
+    hint = "Pass a smaller n_states."
+    name = type(model).__name__
+    check_size(transitions, n_states, n_states, model=name, scored=transitions.family, copies=3, hint=hint)
     states = Domain([*known, *new_names(known, n_unnamed)], data.names.state, is_sorted=True)
     tally, summary = fit_baum_welch(model, options, labeled.with_states(states), data.emissions, data.names, start)
     return FitResult(tally, data.names, data.dropped_columns, summary)
@@ -222,6 +227,7 @@ def _count(
     step_weight = None if weight is None else np.repeat(weight, sequences.lengths)
     chain = names.factors(ends=end_state)
     weights = np.ones(len(codes)) if step_weight is None else step_weight
+    check_size(chain[1], len(states.levels), len(states.levels))
     counts = count_path(codes, sequences, weights, len(states.levels), ends=end_state)
     tally = Tally(chain, counts, {names.state: states.renamed(names.state)}, names.schema)
     steps = sequences.table.with_codes(names.state, codes, states)
