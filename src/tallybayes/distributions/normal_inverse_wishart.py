@@ -220,7 +220,7 @@ class NormalInverseWishart(ParameterDistribution):
         """Return the joint mode: μ = m, Σ = Ψ / (ν + d + 1 + k), where k means share the covariance."""
         return self._normal(self.degrees_of_freedom + self.n_columns + 1 + self.n_means)
 
-    def _marginal(self) -> NormalInverseGamma:
+    def marginal(self) -> NormalInverseGamma:
         """Return the marginal distributions of every column's mean and variance."""
         shape = (self.degrees_of_freedom - self.n_columns + 1) / 2
         variances = _diagonal(self.scale)
@@ -228,7 +228,7 @@ class NormalInverseWishart(ParameterDistribution):
 
     def interval(self, mass: float = 0.95) -> Interval:
         """Return equal-tailed credible intervals of every column's mean and variance (marginal distributions)."""
-        return self._marginal().interval(mass)
+        return self.marginal().interval(mass)
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> MultivariateNormal:
         """Draw random means and covariances (Bartlett decomposition). A tied covariance is drawn once."""
@@ -313,7 +313,7 @@ class NormalInverseWishart(ParameterDistribution):
 
     def column(self, index: int) -> NormalInverseGamma:
         """Return the marginal distribution of one column's mean and variance."""
-        return self._marginal().column(index)
+        return self.marginal().column(index)
 
 
 def cholesky_update(upper: np.ndarray, updates: np.ndarray) -> np.ndarray:

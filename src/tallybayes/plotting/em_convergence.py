@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import COLORS, amount, hide_top_right_spines, new_axes, set_title
+from tallybayes.plotting.style import COLORS, amount, new_axes, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,33 +23,31 @@ def plot_convergence(summary: EMSummary, ax: Axes | None = None) -> Plot:
     summary : EMSummary
     ax : matplotlib Axes, optional
     """
-    ax = new_axes(ax, figsize=(6.4, 4))
+    ax = new_axes(ax, 6.4, 4)
     runs = summary.starts or (summary.history,)
     ends = [history[-1] for history in runs]
     top = max(ends)
-    lowest = min(ends)
-    reached = [end > top - _SAME_MAXIMUM for end in ends]
-    for k in sorted(range(len(runs)), key=ends.__getitem__):
-        style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8} if reached[k] else {"color": "#999999"}
-        ax.plot(range(1, len(runs[k]) + 1), runs[k], alpha=0.8, **style)
-        ax.plot(len(runs[k]), ends[k], "o", markersize=5, **style)
+    n_best = 0
+    for history in sorted(runs, key=lambda history: history[-1]):
+        is_best = history[-1] > top - _SAME_MAXIMUM
+        style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8} if is_best else {"color": "#999999"}
+        last = [len(history) - 1]
+        ax.plot(range(1, len(history) + 1), history, "-o", markevery=last, markersize=5, alpha=0.8, **style)
+        n_best += is_best
     # The first iterations are far below, and would hide the differences between the maxima.
-    low = min(map(min, runs))
-    early = min(history[min(2, len(history) - 1)] for history in runs)
-    bottom = max(low, min(early, lowest - (top - lowest)))
-    ax.set_ylim(bottom - 0.04 * (top - bottom), top + 0.06 * (top - bottom) if top > bottom else None)
-    ax.set_xscale("log")
+    early = min(history[:3][-1] for history in runs)
+    bottom = max(min(map(min, runs)), min(early, 2 * min(ends) - top))
+    if top > bottom:
+        ax.set_ylim(bottom - 0.04 * (top - bottom), top + 0.06 * (top - bottom))
+    ax.set(xscale="log", xlabel="EM iteration", ylabel=f"{summary.objective}, nats")
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.set_xlabel("EM iteration")
-    ax.set_ylabel(f"{summary.objective}, nats")
     maximum = f"{top:,.2f}".replace("-", "−")
     if len(runs) == 1:
         set_title(ax, f"EM reaches {maximum} in {amount(len(summary.history), 'iterations')}")
     else:
-        set_title(ax, f"{sum(reached)} of {len(runs)} initializations reach {maximum}")
-    hide_top_right_spines(ax)
+        set_title(ax, f"{n_best} of {len(runs)} initializations reach {maximum}")
     parts = [
-        {"initialization": k, "iteration": range(1, len(history) + 1), "objective": list(history)}
+        {"initialization": k, "iteration": range(1, len(history) + 1), "objective": history}
         for k, history in enumerate(runs)
     ]
     return Plot(ax, *parts)

@@ -48,12 +48,7 @@ class Plot:
         """Return the plotted numbers as a pandas data frame, one row for each bar, point, cell or curve position."""
         import pandas as pd
 
-        columns: dict[str, list[Any]] = {name: [] for table in self._tables[:1] for name in table}
-        for table in self._tables:
-            n = max((len(column) for column in table.values() if _is_list(column)), default=1)
-            for name, column in table.items():
-                columns[name] += list(column) if _is_list(column) else [column] * n
-        return pd.DataFrame(columns)
+        return pd.concat([pd.DataFrame(dict(table)) for table in self._tables], ignore_index=True)
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
         """Write the figure to a file. The suffix sets the format: ``.svg`` and ``.pdf`` are vector, ``.png`` is raster.
@@ -82,17 +77,8 @@ class Plot:
         return f"<Plot of {n} panel{'s' * (n != 1)}: .save('plot.svg'), .to_frame(), .figure, .axes>"
 
 
-def table_of(names: tuple[str, str, str], rows: Iterable[Any], columns: Iterable[Any], values: Any) -> PlotTable:
+def table_of(names: tuple[str, str, str], rows: Iterable[Any], columns: Iterable[Any], values: Any) -> dict[str, Any]:
     """Return a matrix as a table with the columns row, column and value."""
-    rows = list(rows)
-    columns = list(columns)
-    return {
-        names[0]: [row for row in rows for _ in columns],
-        names[1]: columns * len(rows),
-        names[2]: np.asarray(values, dtype=float).ravel(),
-    }
-
-
-def _is_list(column: Any) -> bool:
-    """Return whether a table column is a sequence, not a scalar."""
-    return isinstance(column, list | tuple | range) or (isinstance(column, np.ndarray) and column.ndim == 1)
+    pairs = [(row, column) for row in rows for column in columns]
+    cells = [*map(list, zip(*pairs, strict=True)), np.asarray(values, dtype=float).ravel()]
+    return dict(zip(names, cells, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,15 +13,18 @@ from tallybayes.errors import printable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-    from tallybayes.plotting.plot import Plot
+    from tallybayes.plotting.plot import Plot, PlotAxes
 
 # Palette of Okabe and Ito (2008), distinguishable with any color vision.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 OTHERS = "#BBBBBB"  # groups without a color of their own
 NOTE = "#666666"
+DARK = "#444444"  # lines at 0, edges and error bars
 MOST_COLORS = len(COLORS)  # number of groups with distinct colors
 WIDEST = 24  # maximum length of a label in characters
+DOTS = {"marker": "o", "linestyle": ""}  # legend entries of points
 
 
 def words(value: object, widest: int | None = None) -> str:
@@ -45,47 +48,46 @@ def name_of(column: object, widest: int = 32) -> str:
     return words(column if isinstance(column, str) else f"column {column}", widest)
 
 
-def new_axes(ax: Axes | None, **options: Any) -> Axes:
-    """Return `ax`, or new axes if it is None."""
-    axes: Axes = _subplots(**options) if ax is None else ax
+# ---- Axes ------------------------------------------------------------------------------------------------------------
+
+
+def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """Return `ax`, or axes of a new figure of this size, without spines at the top and on the right."""
+    axes: Axes = all_axes(ax, width, height)[0]
     return axes
 
 
-def all_axes(ax: Axes | Iterable[Axes] | np.ndarray | None, **options: Any) -> np.ndarray:
-    """Return an array of `ax`, or of new axes if it is None."""
-    return np.ravel(np.asarray(_subplots(**options) if ax is None else ax, dtype=object))
+def all_axes(ax: PlotAxes, width: float, height: float, **options: Any) -> np.ndarray:
+    """Return an array of `ax`, or of the axes of a new figure of this size, without spines at the top and right."""
+    if ax is None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise ImportError("plots require matplotlib.\n    Install it with pip install matplotlib.") from None
+        ax = plt.subplots(figsize=(width, height), layout="constrained", **options)[1]
+    axes = np.ravel(np.asarray(ax, dtype=object))
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return axes
 
 
-def panels(n: int, across: int, width: float, height: float, **options: Any) -> np.ndarray:
-    """Return an array of `n` axes of the given size, in rows of at most `across`."""
+def panels(n: int, across: int, width: float, height: float, ax: PlotAxes = None, **options: Any) -> np.ndarray:
+    """Return an array of `ax`, or of `n` new axes of the given size, in rows of at most `across`."""
     across = 2 if n == 4 else max(1, min(n, across))
     n_rows = max(1, -(-n // across))
-    axes = all_axes(None, nrows=n_rows, ncols=across, figsize=(width * across, height * n_rows), **options)
-    for ax in axes[n:]:
-        ax.remove()
+    axes = all_axes(ax, width * across, height * n_rows, nrows=n_rows, ncols=across, **options)
+    for unused in axes[max(n, 1) :] if ax is None else ():
+        unused.remove()
     return axes[: max(n, 1)]
 
 
-def _subplots(**options: Any) -> Any:
-    """Return the axes of a new figure."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots require matplotlib.\n    Install it with pip install matplotlib.") from None
-    return plt.subplots(**{"layout": "constrained", **options})[1]
-
-
-def hide_top_right_spines(ax: Axes) -> None:
-    """Hide the spines at the top and on the right."""
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
 def hide_spines(ax: Axes) -> None:
-    """Hide all spines."""
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    ax.tick_params(length=0)
+    """Hide all spines and the marks of the ticks."""
+    ax.spines[:].set_visible(False)
+    ax.tick_params(which="both", length=0)
+
+
+# ---- Titles and notes ------------------------------------------------------------------------------------------------
 
 
 def in_lines(ax: Axes, text: str, size: float) -> str:
@@ -104,9 +106,8 @@ def note_above(figure: Figure, *notes: str) -> None:
     widest = max(24, int(figure.get_figwidth() * 72 / 5.8))
     lines = [line for note in notes for line in textwrap.wrap(note, widest)]
     if lines:
-        before = figure.get_suptitle()
         figure.set_figheight(figure.get_figheight() + 0.17 * len(lines))
-        figure.suptitle("\n".join([before, *lines] if before else lines), fontsize=10, color=NOTE)
+        figure.suptitle("\n".join(filter(None, [figure.get_suptitle(), *lines])), fontsize=10, color=NOTE)
 
 
 def add_note(plot: Plot, note: str, *, above: bool) -> None:
@@ -117,30 +118,43 @@ def add_note(plot: Plot, note: str, *, above: bool) -> None:
         set_title(plot.axes[0], *plot.axes[0].get_title().splitlines(), note)
 
 
+def shown_of(n_shown: int, n: int, noun: str, reason: str = "") -> str:
+    """Return a note if not all of `n` items are shown; else an empty text."""
+    return f"showing {n_shown} of {n} {noun}{reason}" if n_shown < n else ""
+
+
+def amount(n: float, noun: str) -> str:
+    """Format a number of items; without a number, return the noun alone."""
+    singular = {"classes": "class"}.get(noun, noun.removesuffix("s"))
+    return noun if not n else f"1 {singular}" if n == 1 else f"{n:.6g} {noun}"
+
+
+# ---- Groups and legends ----------------------------------------------------------------------------------------------
+
+
 class GroupStyle(NamedTuple):
     """Style of one group; `label` is None if another group has the shared legend entry."""
 
     color: str
-    label: str | None
-    own: bool  # whether no other group has the color
+    label: str | None = None
+    own: bool = True  # whether no other group has the color
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """The style of a curve; curves of gray groups are thin, and behind the others."""
+        return {"color": self.color, "linewidth": 1.8 if self.own else 0.7, "zorder": 3 if self.own else 2}
 
 
 def group_styles(labels: Sequence[Any], weight: np.ndarray | None = None, noun: str = "classes") -> list[GroupStyle]:
     """Return a style for every group. Beyond eight groups, the heaviest seven have colors, the others are gray."""
     n = len(labels)
-    if n <= MOST_COLORS:
-        return [GroupStyle(COLORS[k], words(label, WIDEST), own=True) for k, label in enumerate(labels)]
-    heaviest = np.argsort(-np.nan_to_num(np.ones(n) if weight is None else weight), kind="stable")[: MOST_COLORS - 1]
-    color_index = {int(k): position for position, k in enumerate(sorted(heaviest))}
-    first = next(k for k in range(n) if k not in color_index)
-    styles = []
-    for k, label in enumerate(labels):
-        if k in color_index:
-            styles.append(GroupStyle(COLORS[color_index[k]], words(label, WIDEST), own=True))
-        else:
-            name = f"{n - len(heaviest)} other {noun}" if k == first else None
-            styles.append(GroupStyle(OTHERS, name, own=False))
-    return styles
+    heaviest = np.argsort(-np.nan_to_num(np.ones(n) if weight is None else weight), kind="stable")
+    colored = sorted(heaviest[: n if n <= MOST_COLORS else MOST_COLORS - 1].tolist())
+    gray = [k for k in range(n) if k not in colored]
+    entries = [f"{len(gray)} other {noun}", *[None] * n]
+    styles = {k: GroupStyle(OTHERS, entry, own=False) for k, entry in zip(gray, entries, strict=False)}
+    styles |= {k: GroupStyle(color, words(labels[k], WIDEST)) for color, k in zip(COLORS, colored, strict=False)}
+    return [styles[k] for k in range(n)]
 
 
 def gray_first(styles: Sequence[GroupStyle]) -> list[int]:
@@ -148,24 +162,35 @@ def gray_first(styles: Sequence[GroupStyle]) -> list[int]:
     return sorted(range(len(styles)), key=lambda k: styles[k].own)
 
 
-def group_handles(styles: Sequence[GroupStyle], **options: Any) -> list[Any]:
+def group_handles(styles: Iterable[GroupStyle], **options: Any) -> list[Line2D]:
     """Return the legend handles of the groups; the entry of the gray groups is last."""
     from matplotlib.lines import Line2D
 
-    entries = sorted((style for style in styles if style.label is not None), key=lambda style: not style.own)
+    entries = sorted((style for style in styles if style.label), key=lambda style: not style.own)
     return [Line2D([], [], color=style.color, label=style.label, **options) for style in entries]
 
 
-def legend_beside(ax: Axes, title: object = None, **options: Any) -> None:
-    """Add a legend to the right of the axes. The entry of the gray groups is last."""
-    handles, names = ax.get_legend_handles_labels()
-    if not handles:
-        return
-    order = sorted(range(len(names)), key=lambda k: " other " in names[k] and names[k].split(" ")[0].isdigit())
-    position = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "fontsize": 9, **options}
-    legend = ax.legend([handles[k] for k in order], [names[k] for k in order], **position)
-    if title is not None:
-        legend.set_title(words(title, WIDEST))
+def legend_beside(ax: Axes, title: object = None, styles: Iterable[GroupStyle] | None = None, **options: Any) -> None:
+    """Add a legend to the right of the axes: of the labeled artists, or of groups."""
+    handles = ax.get_legend_handles_labels()[0] if styles is None else group_handles(styles, **options)
+    if handles:
+        heading = None if title is None else words(title, WIDEST)
+        ax.legend(
+            handles=handles, title=heading, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9
+        )
+
+
+def legend_above(ax: Axes, colors: Mapping[str, tuple[Any, Any]]) -> None:
+    """Add a legend of areas above the axes, with the fill color and the edge color of each."""
+    from matplotlib.patches import Patch
+
+    if colors:
+        handles = [Patch(facecolor=face, edgecolor=edge, label=label) for label, (face, edge) in colors.items()]
+        position: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
+        ax.legend(handles=handles, ncols=len(handles), frameon=False, **position)
+
+
+# ---- Ticks -----------------------------------------------------------------------------------------------------------
 
 
 def ticks(ax: Axes, axis: str, labels: Sequence[Any], size: float = 9.0, widest: int = WIDEST) -> None:
@@ -178,31 +203,16 @@ def ticks(ax: Axes, axis: str, labels: Sequence[Any], size: float = 9.0, widest:
     inches = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
     # Points per label; the axes shrink when all labels around them are drawn.
     room = (0.85 * inches.width if axis == "x" else 0.6 * inches.height) * 72 / max(n, 1)
-    rotated = axis == "x" and max((len(text) for text in shown), default=0) * 0.62 * size + 4 > room
-    needed = 1.25 * size if rotated or axis == "y" else 0.0
-    step = max(1, int(np.ceil(needed / max(room, 1e-9)))) if needed else 1
+    rotated = axis == "x" and max(map(len, shown), default=0) * 0.62 * size + 4 > room
+    step = max(1, int(np.ceil(1.25 * size / max(room, 1e-9)))) if rotated or axis == "y" else 1
     rotation = {"rotation": 90, "ha": "center", "va": "top"} if rotated else {}
     getattr(ax, f"set_{axis}ticks")(range(0, n, step), shown[::step], fontsize=size, **rotation)
 
 
-def amount(n: float, noun: str) -> str:
-    """Format a number of items; without a number, return the noun alone."""
-    singular = {"classes": "class"}.get(noun, noun.removesuffix("s"))
-    return noun if not n else f"1 {singular}" if n == 1 else f"{n:.6g} {noun}"
-
-
 def set_log_ticks(ax: Axes, low: float, high: float) -> None:
     """Set a few ticks on a logarithmic axis. Matplotlib's own labels overlap within one decade."""
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
-    decades = np.log10(high / low)
-    if decades < 1:
-        candidates = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-    else:
-        candidates = LogLocator(subs=(1.0, 3.0) if decades < 3 else (1.0,), numticks=6).tick_values(low, high)
-    chosen: list[float] = []
-    for x in map(float, candidates):
-        if low <= x <= high and (not chosen or np.log10(x / chosen[-1]) > decades / 7):
-            chosen.append(x)
+    digits = 1 if high > 10 * low else 2
+    candidates = sorted({float(f"{x:.{digits}g}") for x in np.geomspace(low, high, 5)})
+    chosen = [x for x in candidates if low <= x <= high]
     ax.set_xticks(chosen, [f"{x:g}" for x in chosen])
     ax.set_xticks([], minor=True)

@@ -336,7 +336,7 @@ class Prequential(ModelCurves):
         name = self.names[0] if model is None else model
         if name not in self.names:
             raise DataError.wrong_type("model", repr(model), " or ".join(map(repr, self.names)))
-        return plot_drift(self, self.names.index(name), ax)
+        return plot_drift(self, self.drift[self.names.index(name)], name, ax)
 
     def _frame_data(self) -> FrameData:
         columns = self._frame_index(np.cumsum(self.rows))

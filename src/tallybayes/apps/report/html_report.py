@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib import resources
 from io import BytesIO
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tallybayes.typing import Labels, Rows
 
 _MAX_CLASSES = 30  # in the confusion matrix
+_MAX_LINES = 200  # of a table
+_NUMBER = ' class="number"'  # attribute of numeric cells
 _MAX_DECISION_ROWS = 2000  # of the section What-if
 
 
@@ -52,7 +54,13 @@ class Report:
 
 
 def report(
-    model: Any, data: Rows, target: Labels, *, by: str | None = None, title: str | None = None, held_out: bool = False
+    model: Classifier,
+    data: Rows,
+    target: Labels,
+    *,
+    by: str | None = None,
+    title: str | None = None,
+    held_out: bool = False,
 ) -> Report:
     """Return a report on a classifier and its predictions for some rows as one HTML page.
 
@@ -117,17 +125,15 @@ def report(
 def _page(title: str, sections: dict[tuple[str, str], str], what_if: dict[str, Any]) -> str:
     """Fill the template of the page. Sections without a body are omitted."""
     data = json.dumps(what_if, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
-    titles = {key: escape(heading) for (key, heading), body in sections.items() if body}
-    bodies = {key: body for (key, _), body in sections.items()}
-    parts = [f'<section id="{key}"><h2>{heading}</h2>{bodies[key]}</section>' for key, heading in titles.items()]
+    shown = [(key, escape(heading), body) for (key, heading), body in sections.items() if body]
     values = {
         "style": _read("style.css"),
         "script": _read("what_if.js"),
-        "version": escape(_version()),
-        "links": "".join(f'<a href="#{key}">{heading}</a>' for key, heading in titles.items()),
+        "version": escape(tb.__version__),
+        "links": "".join(f'<a href="#{key}">{heading}</a>' for key, heading, _ in shown),
         "title": escape(printable(title)),
         "data": data,
-        "parts": "\n".join(parts),
+        "parts": "\n".join(f'<section id="{key}"><h2>{heading}</h2>{body}</section>' for key, heading, body in shown),
     }
     page = _read("page.html")
     for name, value in values.items():
@@ -135,28 +141,26 @@ def _page(title: str, sections: dict[tuple[str, str], str], what_if: dict[str, A
     return page
 
 
-def _version() -> str:
-    """Return the version of the package; an empty text if it is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tallybayes")
-    except PackageNotFoundError:
-        return ""
-
-
 def _read(name: str) -> str:
     """Return the text of a file of this folder."""
     return resources.files("tallybayes.apps.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _table(head: list[str], rows: list[list[Any]], caption: str = "") -> str:
-    """Return an HTML table. Cells that are tuples are (text, fraction), drawn with a bar of this length."""
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "", limit: int = _MAX_LINES) -> str:
+    """Return an HTML table of the first rows; an empty string without rows.
+
+    Cells that are tuples are (text, fraction), drawn with a bar of this length.
+    """
+    if not rows:
+        return ""
+    caption += f"; the first {limit} of {len(rows):,}" if len(rows) > limit else ""
+    cells = [list(map(_cell, row)) for row in rows[:limit]]
+    names = "".join(
+        f'<th scope="col"{_NUMBER if all(_NUMBER[:-1] in cell for cell in column) else ""}>{_text(name)}</th>'
+        for name, *column in zip(head, *cells, strict=True)
+    )
+    lines = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    numeric = [bool(rows) and all('class="number' in _cell(row[k]) for row in rows) for k in range(len(head))]
-    classes = [' class="number"' if number else "" for number in numeric]
-    names = "".join(f'<th scope="col"{mark}>{_text(name)}</th>' for name, mark in zip(head, classes, strict=True))
-    lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
@@ -167,7 +171,7 @@ def _cell(cell: object) -> str:
         against = " against" if fraction < 0 else ""
         return f'<td class="number bar{against}" style="--share:{min(1.0, abs(fraction)):.4f}">{_text(text)}</td>'
     number = isinstance(cell, float | int) or (isinstance(cell, str) and cell[:1] in "0123456789+-−")
-    return f'<td class="number">{_text(cell)}</td>' if number else f"<td>{_text(cell)}</td>"
+    return f"<td{_NUMBER if number else ''}>{_text(cell)}</td>"
 
 
 def _text(value: object) -> str:
@@ -204,11 +208,9 @@ def _optional_figure(draw: Callable[[], tb.Plot], alt: str) -> str:
 # ---- Sections ----------------------------------------------------------------------------------------------------
 
 
-def _metric(metric: tb.results.MetricEstimate, percent: bool = False) -> str:
+def _metric(metric: tb.results.MetricEstimate, form: str = ".3g") -> str:
     """Format a metric with its interval."""
-    if percent:
-        return f"{metric.value:.1%} ({metric.low:.1%} to {metric.high:.1%})"
-    return f"{metric.value:.3g} ({metric.low:.3g} to {metric.high:.3g})"
+    return f"{metric.value:{form}} ({metric.low:{form}} to {metric.high:{form}})"
 
 
 def _summary(model: Classifier, evaluation: tb.Evaluation, held_out: bool) -> str:
@@ -216,17 +218,15 @@ def _summary(model: Classifier, evaluation: tb.Evaluation, held_out: bool) -> st
     support = evaluation.support
     most_frequent = max(support, key=lambda label: support[label])
     base = support[most_frequent] / max(1.0, sum(support.values()))
-    cards = [
-        ("rows on this page", f"{evaluation.n_rows:,}"),
-        ("accuracy", _metric(evaluation.accuracy, percent=True)),
-        (f"accuracy of always predicting {most_frequent}", f"{base:.1%}"),
-        ("log loss, nats", _metric(evaluation.log_loss)),
-        ("ROC AUC", _metric(evaluation.roc_auc)) if len(support) == 2 else None,
-        ("calibration error", _metric(evaluation.calibration_error)),
-    ]
-    cards_html = "".join(
-        f"<div><b>{_text(text)}</b><span>{_text(name)}</span></div>" for name, text in filter(None, cards)
-    )
+    cards = {
+        "rows on this page": f"{evaluation.n_rows:,}",
+        "accuracy": _metric(evaluation.accuracy, ".1%"),
+        f"accuracy of always predicting {most_frequent}": f"{base:.1%}",
+        "log loss, nats": _metric(evaluation.log_loss),
+        **({"ROC AUC": _metric(evaluation.roc_auc)} if len(support) == 2 else {}),
+        "calibration error": _metric(evaluation.calibration_error),
+    }
+    cards_html = "".join(f"<div><b>{_text(text)}</b><span>{_text(name)}</span></div>" for name, text in cards.items())
     note = (
         "The model was fitted without the rows of this page."
         if held_out
@@ -246,21 +246,20 @@ def _training_data(model: Classifier) -> str:
     weights = class_weights(model)
     total = sum(weights.values()) or 1.0
     balance = [[label, (f"{n:,.6g}", n / total), f"{n / total:.1%}"] for label, n in weights.items()]
-    tables = _table(["class", "rows", "frequency"], balance[:_MAX_CLASSES], "Classes") if balance else ""
+    tables = _table(["class", "rows", "frequency"], balance, "Classes", _MAX_CLASSES)
     summary = model.summary()
     members = getattr(summary, "members", ())
-    if members:
-        stacking = [[member.name, (f"{member.weight:.2f}", member.weight)] for member in members]
-        tables += _table(["model", "weight"], stacking, "Ensemble members")
-    columns: list[Any] = [(column, (m.name, m.weight)) for m in members for column in m.summary.columns]
-    columns = columns or [(column, ()) for column in getattr(summary, "columns", ())]
-    names = [*(columns[0][0]._fields if columns else ()), *(("member", "weight") if members else ())]
-    lines = [list(map(_plain, (*column, *member), names)) for column, member in columns]
-    more = f"<p>The first 200 of {len(lines):,} rows.</p>" if len(lines) > 200 else ""
+    stacking = [[member.name, (f"{member.weight:.2f}", member.weight)] for member in members]
+    tables += _table(["model", "weight"], stacking, "Ensemble members")
+    lines = [column._asdict() for column in getattr(summary, "columns", ())]
+    lines += [
+        {**column._asdict(), "member": m.name, "weight": m.weight} for m in members for column in m.summary.columns
+    ]
+    cells = [[_plain(cell, name) for name, cell in line.items()] for line in lines]
     opened = " open" if len(lines) <= 16 else ""
-    tables += f"<details{opened}><summary>Columns</summary>{_table(names, lines[:200])}{more}</details>"
-    dropped = dict(getattr(summary, "dropped_columns", None) or {})
-    return tables + (_table(["dropped column", "reason"], list(map(list, dropped.items()))) if dropped else "")
+    tables += f"<details{opened}><summary>Columns</summary>{_table(list(lines[0]) if lines else [], cells)}</details>"
+    dropped = getattr(summary, "dropped_columns", None) or {}
+    return tables + _table(["dropped column", "reason"], list(dropped.items()))
 
 
 def _plain(cell: Any, name: str = "") -> object:
@@ -278,10 +277,9 @@ def _importance(importance: tb.results.FeatureImportance | None) -> str:
         return ""
     largest = max(importance.increase.max(), 1e-9)
     columns = zip(importance.columns, importance.increase, importance.low, importance.high, strict=True)
-    lines = [[name, (f"{n:.4f}", n / largest), f"{low:.4f} to {high:.4f}"] for name, n, low, high in columns][:24]
-    more = f"; the first 24 of {len(importance.columns):,} columns" if len(importance.columns) > 24 else ""
-    title = f"Feature importance: increase of the log loss without the column, {importance.n_rows:,} rows{more}"
-    return _table(["column", "nats", "95 % interval"], lines, title)
+    lines = [[name, (f"{n:.4f}", n / largest), f"{low:.4f} to {high:.4f}"] for name, n, low, high in columns]
+    title = f"Feature importance: increase of the log loss without the column, {importance.n_rows:,} rows"
+    return _table(["column", "nats", "95 % interval"], lines, title, 24)
 
 
 def _column_plots(model: Classifier, rows: ReportRows) -> str:
@@ -295,13 +293,13 @@ def _column_plots(model: Classifier, rows: ReportRows) -> str:
 
 def _evaluation(evaluation: tb.Evaluation) -> str:
     """Return the metrics by class, the confusion matrix and the reliability diagram."""
-    classes = [str(label) for label in evaluation.support]
+    classes = list(map(str, evaluation.support))
     metrics = (evaluation.precision, evaluation.recall, evaluation.f1_score)
     lines = [
         [str(label), *(_metric(metric[label]) for metric in metrics), int(n)] for label, n in evaluation.support.items()
     ]
     head = ["class", "precision", "recall", "F1", "rows"]
-    tables = _table(head, lines[:_MAX_CLASSES], "By class, with 95 % intervals")
+    tables = _table(head, lines, "By class, with 95 % intervals", _MAX_CLASSES)
     table = np.asarray(evaluation.confusion_matrix)
     shown = np.sort(np.argsort(-table.sum(axis=1), kind="stable")[:_MAX_CLASSES])
     fraction = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
@@ -316,7 +314,7 @@ def _data_checks(model: Classifier, rows: ReportRows, by: str | None) -> str:
     """Return the findings of `tb.audit`, or an empty string if the model does not support it."""
     if by is not None and by not in rows.columns:
         raise tb.DataError.unknown_column([by], rows.columns)
-    groups = None if by is None else [report_analysis.format_cell(cell) for cell in rows.columns[by]]
+    groups = None if by is None else list(map(report_analysis.format_cell, rows.columns[by]))
     try:
         result = tb.audit(model, rows.columns, rows.labels, by=groups)
     except tb.TallybayesError:
@@ -328,34 +326,28 @@ def _data_checks(model: Classifier, rows: ReportRows, by: str | None) -> str:
     n = len(result.findings)
     tables = f"<p>{n or 'No'} finding{'s' * (n != 1)} beyond chance in {result.n_rows:,} rows.</p>"
     outliers = [[number(row.row), _name(row.column), f"{row.log_density:.4g}"] for row in result.rows]
-    tables += _first_rows(
-        ["row (from 1)", "main column", "log p(row)"],
-        outliers,
-        f"Outliers ({result.expected_rows:.2g} expected by chance)",
-    )
     cells = [[_name(c.column), report_analysis.format_cell(c.value), c.rows, number(c.first)] for c in result.cells]
-    tables += _first_rows(["column", "value", "rows", "first in row (from 1)"], cells, "Unseen levels and values")
     labels = [[number(d.row), str(d.label), f"{d.probability:.2g}", str(d.suggested), f"{d.suggested_probability:.3f}"]
               for d in result.labels]  # fmt: skip
-    title = f"Suspected label errors ({result.expected_labels:.2g} expected by chance)"
-    tables += _first_rows(["row (from 1)", "label", "p(label)", "predicted", "p(predicted)"], labels, title)
     largest = max((column.high for column in result.columns), default=0.0) or 1.0
     drifts = [
         [_name(c.column), (f"{c.bits:.3f}", max(c.bits, 0.0) / largest), f"{c.low:.3f} to {c.high:.3f}",
          "drifted" if c.column in result.drifted else ""]
         for c in result.columns
     ]  # fmt: skip
-    tables += _first_rows(["column", "bits per cell", "99 % interval", ""], drifts, "Drift from the training data")
-    groups_table = [[str(g.group), g.rows, repr(g.loss), repr(g.error_rate), "worse" * g.worse] for g in result.groups]
-    head = [str(by), "rows", "log loss", "error rate", ""]
-    tables += _first_rows(head, groups_table, "Subgroup performance, with 99 % intervals")
+    subgroups = [[str(g.group), g.rows, repr(g.loss), repr(g.error_rate), "worse" * g.worse] for g in result.groups]
+    parts: dict[str, tuple[str, list[list[Any]]]] = {
+        f"Outliers ({result.expected_rows:.2g} expected by chance)": ("row (from 1)|main column|log p(row)", outliers),
+        "Unseen levels and values": ("column|value|rows|first in row (from 1)", cells),
+        f"Suspected label errors ({result.expected_labels:.2g} expected by chance)": (
+            "row (from 1)|label|p(label)|predicted|p(predicted)",
+            labels,
+        ),
+        "Drift from the training data": ("column|bits per cell|99 % interval|", drifts),
+        "Subgroup performance, with 99 % intervals": (f"{by}|rows|log loss|error rate|", subgroups),
+    }
+    tables += "".join(_table(head.split("|"), lines, title, 12) for title, (head, lines) in parts.items())
     return tables + "".join(f"<p>{_text(note)}</p>" for note in result.notes)
-
-
-def _first_rows(head: list[str], lines: list[list[Any]], title: str, limit: int = 12) -> str:
-    """Return a table of the first rows; an empty string if there are none."""
-    more = f"; the first {limit} of {len(lines):,}" if len(lines) > limit else ""
-    return _table(head, lines[:limit], title + more) if lines else ""
 
 
 def _name(column: object) -> str:
@@ -371,12 +363,8 @@ def _dependence(model: Classifier, rows: ReportRows) -> str:
         pairs = tb.dependence({**rows.columns, "(label)": rows.labels}, "(label)").table[:8]
     except tb.TallybayesError:
         return ""
-    if not pairs:
-        return ""
-    names = list(pairs[0]._fields)
-    lines = [list(map(_plain, pair)) for pair in pairs]
     why = "<p>Pairs of columns that are dependent given the class; naive Bayes assumes independence.</p>"
-    return why + _table(names, lines)
+    return why + _table(pairs[0]._fields, [list(map(_plain, pair)) for pair in pairs]) if pairs else ""
 
 
 def _explanations(predictions: ReportPredictions) -> str:
@@ -387,14 +375,17 @@ def _explanations(predictions: ReportPredictions) -> str:
         return ""
     predicted = predictions.predicted
     confidence = predictions.confidence
-    wrong = np.flatnonzero((predicted != predictions.truth) & (predictions.truth >= 0))
-    correct = np.where(predicted == predictions.truth, confidence, -np.inf)
-    examples = {"Most confident correct prediction": int(np.argmax(correct))}
-    if len(wrong):
-        examples["Most confident error"] = int(wrong[np.argmax(confidence[wrong])])
-    examples["Least confident prediction"] = int(np.argmin(confidence))
+    is_correct = predicted == predictions.truth
+    examples = {
+        "Most confident correct prediction": np.where(is_correct, confidence, -np.inf),
+        "Most confident error": np.where(~is_correct & (predictions.truth >= 0), confidence, -np.inf),
+        "Least confident prediction": -confidence,
+    }
     html = ""
-    for heading, row in examples.items():
+    for heading, scores in examples.items():
+        row = int(scores.argmax())
+        if heading == "Most confident error" and np.isneginf(scores[row]):
+            continue
         explained = model.explain(rows.take([row]))
         weights = explained.to_dict(0)
         values = dict(zip(explained.columns, explained.values[0], strict=True))
@@ -403,10 +394,10 @@ def _explanations(predictions: ReportPredictions) -> str:
             [name, report_analysis.format_cell(values.get(name)), (f"{weight:+.2f}", weight / largest)]
             for name, weight in list(weights.items())[:12]
         ]
-        note = f" {escape(explained.note)}" if explained.note else ""
         html += (
             f"<h3>{escape(heading)}: row {rows.indices[row] + 1}</h3><p>True class: {_text(rows.labels[row])}. "
-            f"Predicted class: {_text(model.classes_[predicted[row]])} ({np.exp(confidence[row]):.1%}).{note}</p>"
+            f"Predicted class: {_text(model.classes_[predicted[row]])} ({np.exp(confidence[row]):.1%}). "
+            f"{escape(explained.note)}</p>"
         )
         html += _table(["column", "cell", f"nats for {explained.classes[0]} against {explained.against[0]}"], lines)
     return html

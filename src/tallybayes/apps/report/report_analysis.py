@@ -59,21 +59,21 @@ def what_if_predictions(predictions: ReportPredictions, important: list[Any]) ->
     """Return example rows and their predictions after each change of one cell, for the section What-if."""
     model = predictions.model
     rows = predictions.rows
-    names = [name for name in important if name in rows.columns][:_MAX_COLUMNS] or list(rows.columns)[:_MAX_COLUMNS]
+    names = ([name for name in important if name in rows.columns] or list(rows.columns))[:_MAX_COLUMNS]
     examples = example_rows(predictions, _MAX_ROWS)
     columns = rows.take(examples)
     missing = [None] if accepts_missing(model, rows) else []
     choices = {name: missing + _choices(rows.columns[name]) for name in names}
     base = predictions.log_proba_of(columns)
-    changes = [
-        [predictions.log_proba_of({**columns, name: [cell] * len(examples)}) - base for cell in choices[name]]
-        for name in names
+    changes = [  # by column, choice, row and class
+        [predictions.log_proba_of({**columns, name: [cell] * len(examples)}) - base for cell in cells]
+        for name, cells in choices.items()
     ]
     return {
         "classes": [str(label) for label in model.classes_.tolist()],
         "additive": is_additive(model),
         "missing": bool(missing),
-        "columns": [{"name": str(name), "choices": [format_cell(cell) for cell in choices[name]]} for name in names],
+        "columns": [{"name": str(name), "choices": list(map(format_cell, cells))} for name, cells in choices.items()],
         "rows": [
             {
                 "number": int(rows.indices[row]) + 1,

@@ -49,7 +49,7 @@ class ReportRows:
             )
         if len(labels) != n:
             raise tb.DataError(f"the target has {len(labels)} labels for {n} rows; expected one label per row.")
-        self.indices = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(int)) if n else np.zeros(0, int)
+        self.indices = np.unique(np.linspace(0, max(n - 1, 0), min(n, max_rows)).astype(int))
         self.columns = {name: [cells[index] for index in self.indices] for name, cells in columns.items()}
         self.labels = [labels[index] for index in self.indices]
 
@@ -96,18 +96,20 @@ class ReportPredictions:
         return np.maximum(np.asarray(self.model.predict_log_proba(columns)), -700.0)
 
 
-def _columns(data: Any) -> dict[Name, list[Any]]:
+def _columns(data: Rows) -> dict[Name, list[Any]]:
     """Return the columns as lists. Data sources give a random sample."""
     if hasattr(data, "tocsr"):
         raise tb.DataError.wrong_type(
             "the data", "a sparse matrix", "single columns", "Pass a data frame, a file or a dense array."
         )
+    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        names = dict.fromkeys(name for row in data for name in row)
+        data = {name: [row.get(name) for row in data] for name in names}
     if isinstance(data, Mapping):
         return {name: list(column) for name, column in data.items()}
-    if isinstance(data, list | tuple | np.ndarray):
-        return _columns_of_rows(data)
-    if getattr(data, "ndim", 2) == 1:  # a series of texts
-        return {"text": list(data)}
+    if isinstance(data, list | tuple | np.ndarray) or getattr(data, "ndim", 2) == 1:  # rows, or texts
+        array = np.asarray(data)
+        return {"text": array.tolist()} if array.ndim == 1 else dict(enumerate(array.T.tolist()))
     import narwhals as nw
 
     frame = nw.from_native(data, eager_only=True, pass_through=True)
@@ -115,12 +117,3 @@ def _columns(data: Any) -> dict[Name, list[Any]]:
         return {name: frame[name].to_list() for name in frame.columns}
     source = data if isinstance(data, tb.Source) else tb.table(data)
     return dict(source.sample()[0].to_pydict())
-
-
-def _columns_of_rows(data: Any) -> dict[Name, list[Any]]:
-    """Return the columns of an array, or of a list of rows or texts."""
-    if isinstance(data, list) and data and isinstance(data[0], Mapping):
-        names = dict.fromkeys(name for row in data for name in row)
-        return {name: [row.get(name) for row in data] for name in names}
-    array = np.asarray(data)
-    return {"text": array.tolist()} if array.ndim == 1 else {k: column.tolist() for k, column in enumerate(array.T)}

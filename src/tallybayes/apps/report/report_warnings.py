@@ -67,29 +67,28 @@ def report_warnings(
 def _class_warnings(model: Classifier, evaluation: tb.Evaluation) -> list[str]:
     """Return warnings about classes with few training rows, and about classes without rows on the page."""
     messages = []
-    rare = [(label, n) for label, n in class_weights(model).items() if n < _MIN_CLASS_ROWS]
+    rare = [f"{label} ({n:g})" for label, n in class_weights(model).items() if n < _MIN_CLASS_ROWS]
     if rare:
-        names = ", ".join(f"{label} ({n:g})" for label, n in rare[:5]) + (" …" if len(rare) > 5 else "")
+        names = ", ".join(rare[:5]) + (" …" if len(rare) > 5 else "")
         noun = "class" if len(rare) == 1 else "classes"
         messages.append(f"Few training rows in the {noun} {names}: their parameters are uncertain.")
-    absent = [label for label, n in evaluation.support.items() if not n]
+    absent = [str(label) for label, n in evaluation.support.items() if not n]
     if absent:
-        names = ", ".join(map(str, absent[:5]))
-        messages.append(f"No row of this page has the class {names}: its recall is undefined.")
+        messages.append(f"No row of this page has the class {', '.join(absent[:5])}: its recall is undefined.")
     return messages
 
 
 def _advice(importance: tb.results.FeatureImportance) -> list[str]:
     """Return messages about columns that do not reduce the log loss of held-out rows, by 95 % intervals."""
-    limits = list(zip(importance.columns, importance.low, importance.high, strict=True))
-    irrelevant = [str(name) for name, low, high in limits if low > -_MIN_LOSS_CHANGE and high < _MIN_LOSS_CHANGE]
-    harmful = [str(name) for name, _, high in limits if high < -_MIN_LOSS_CHANGE]
+    names = np.array(list(map(str, importance.columns)), dtype=object)
+    is_harmful = importance.high < -_MIN_LOSS_CHANGE
+    is_irrelevant = (importance.low > -_MIN_LOSS_CHANGE) & (importance.high < _MIN_LOSS_CHANGE)
     messages = []
-    if irrelevant:
-        names = ", ".join(irrelevant[:6]) + (f" and {len(irrelevant) - 6} more" if len(irrelevant) > 6 else "")
-        messages.append(f"On these held-out rows the log loss is the same without any one of: {names}.")
-    if harmful:
-        messages.append(f"On these held-out rows the log loss is lower without any one of: {', '.join(harmful[:6])}.")
+    for change, chosen in (("the same", names[is_irrelevant]), ("lower", names[is_harmful])):
+        more = f" and {len(chosen) - 6} more" if len(chosen) > 6 else ""
+        if len(chosen):
+            listed = f"{', '.join(chosen[:6])}{more}"
+            messages.append(f"On these held-out rows the log loss is {change} without any one of: {listed}.")
     return messages
 
 

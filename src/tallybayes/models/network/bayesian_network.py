@@ -1096,7 +1096,11 @@ class BayesianNetwork(Model):
         """
         from tallybayes.plotting.network.network_graph import plot_network
 
-        return plot_network(self, ax, given=given, do=do, tables=tables, highlight=highlight)
+        is_fitted = hasattr(self, "tally_") or given is not None or do is not None
+        network = self._estimated_network if is_fitted else None
+        parameters = self.parameters_ if is_fitted else {}
+        shown: dict[str, Any] = {"given": given, "do": do, "tables": tables, "highlight": highlight}
+        return plot_network(self.graph_, network, parameters, ax, **shown)
 
     def plot_graph(self, ax: Axes | None = None) -> Plot:
         """Plot the nodes and edges without CPTs, as `plot(tables=False)`; needs matplotlib.

@@ -454,7 +454,7 @@ class LinearRegression(RegressorMixin, Model):
         from tallybayes.plotting.regression import plot_regression
 
         check_is_fitted(self, "tally_")
-        return plot_regression(self, X, y, candidates, mass, ax)
+        return plot_regression(self, self._design, X, y, candidates, mass, ax)
 
     # ---- Internals --------------------------------------------------------------------------------------------------
 

@@ -8,26 +8,24 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.input_format import open_rows
+from tallybayes.plotting.charts import heat_map
 from tallybayes.plotting.classifier.groups import Groups, groups_of, labels_of
 from tallybayes.plotting.classifier.marginals import (
-    Marginal,
     PlotColumn,
     cells_of,
     columns_in,
-    marginal,
     most_informative_columns,
     most_informative_levels,
     select,
 )
-from tallybayes.plotting.plot import Plot, PlotTable
+from tallybayes.plotting.plot import Plot, PlotTable, table_of
 from tallybayes.plotting.style import (
     MOST_COLORS,
     NOTE,
     GroupStyle,
     group_handles,
-    hide_spines,
-    hide_top_right_spines,
     name_of,
+    note_above,
     panels,
     set_log_ticks,
     set_title,
@@ -67,26 +65,25 @@ def plot_columns(
     else:
         shown = select({name: column for column in shown for name in (column.key, column.name)}, columns)
     axes = panels(len(shown), 3, 4.0, 2.8)
-    data = None if X is None else _PlotRows(model, X, y)
+    cells = _cells_by_class(model, groups, shown, X, y)
     tables: list[PlotTable] = []
     has_class_colors = False
-    for ax, column in zip(axes, shown, strict=False):
-        distribution = marginal(column)
-        tables.append(_to_table(distribution, groups.labels))
-        ax.set_title(name_of(column.name), fontsize=11)
-        if distribution.constant or not len(distribution.at):
-            reason = "constant" if len(distribution.at) else "no data"
+    for ax, column, known in zip(axes, shown, cells, strict=False):
+        density = column.density()
+        tables.append(_to_table(column, density, groups.labels))
+        set_title(ax, name_of(column.name))
+        reason = "no data" if not len(density) else "constant" if column.position in column.scored.constant else ""
+        if reason and not column.family.is_bag_of_words:
             ax.text(0.5, 0.5, reason, ha="center", transform=ax.transAxes, color=NOTE)
             ax.set(xticks=[], yticks=[])
-        elif column.scored.family.is_binary:
-            _draw_probabilities(ax, distribution.density[-1], groups)
-        elif distribution.levels:
-            has_class_colors |= _draw_levels(ax, distribution, groups)
+        elif column.family.is_binary:
+            _draw_probabilities(ax, density[-1], groups)
+        elif column.levels:
+            _draw_levels(ax, column, density, groups)
+            has_class_colors |= not ax.images
         else:
+            _draw_curves(ax, column, density, groups.styles(), known)
             has_class_colors = True
-            _draw_curves(ax, distribution, groups.styles(), data.cells(column) if data else {})
-        if not ax.images:
-            hide_top_right_spines(ax)
     figure = axes[0].figure
     if not shown:
         axes[0].set_axis_off()
@@ -95,29 +92,67 @@ def plot_columns(
         handles = group_handles(groups.styles(), linewidth=4)
         title = words(groups.target, 24)
         figure.legend(handles=handles, title=title, loc="outside right upper", frameon=False, fontsize=9)
-    if note:
-        figure.suptitle(note, fontsize=10, color=NOTE)
+    note_above(figure, note)
     return Plot(axes, *tables)
 
 
-def _draw_curves(ax: Axes, distribution: Marginal, styles: list[GroupStyle], cells: dict[int, np.ndarray]) -> None:
-    """Plot the density of each class; gray ones are behind."""
-    ax.set_xscale(distribution.scale)
-    markers: dict[str, Any] = {} if distribution.is_continuous else {"marker": "o", "markersize": 3}
-    low = float(distribution.at.min())
-    high = float(distribution.at.max())
-    values = np.concatenate(list(cells.values())) if cells else np.zeros(0)
-    values = values[(values >= low) & (values <= high)]
-    height = _draw_histograms(ax, distribution, styles, cells, values) if len(values) else 0.0
-    for k, style in enumerate(styles):
-        line: dict[str, Any] = {"linewidth": 1.6, "zorder": 3} if style.own else {"linewidth": 0.7, "zorder": 2}
-        ax.plot(distribution.at, distribution.density[:, k], color=style.color, **line, **markers)
-    ax.set_ylabel("density" if distribution.is_continuous else "probability")
-    ax.set_ylim(0, max(_upper_limit(distribution.density), min(1.05 * height, 2 * _upper_limit(distribution.density))))
-    if not distribution.is_continuous and len(distribution.at) <= 3:
-        ax.set_xticks(distribution.at)
-    if distribution.scale == "log":
-        set_log_ticks(ax, low, high)
+def _cells_by_class(
+    model: ClassConditionalModel, groups: Groups, columns: list[PlotColumn], X: Rows | None, y: Labels | None
+) -> list[list[np.ndarray]]:
+    """Return the known cells of each continuous column by class; empty lists without rows."""
+    if X is None:
+        return [[] for _ in columns]
+    if y is None:
+        raise DataError("y is missing; expected the class of each row of X.")
+    table = open_rows(model, X)
+    masks = groups.of_labels(labels_of(model, X, y))
+    cells = [np.zeros(0) if column.levels else cells_of(model, table, column) for column in columns]
+    return [[known[mask & np.isfinite(known)] for mask in masks] if len(known) else [] for known in cells]
+
+
+def _draw_curves(
+    ax: Axes, column: PlotColumn, density: np.ndarray, styles: list[GroupStyle], cells: list[np.ndarray]
+) -> None:
+    """Plot the density of each class over the histogram of its rows; gray ones are behind."""
+    grid = column.grid
+    is_continuous = column.family.is_continuous
+    ax.set(xscale=column.scale, ylabel="density" if is_continuous else "probability")
+    highest = _draw_histograms(ax, column, styles, cells)
+    for style, of_class in zip(styles, density.T, strict=True):
+        ax.plot(grid, of_class, marker=None if is_continuous else "o", markersize=3, **style.line)
+    top = _upper_limit(density)
+    ax.set_ylim(0, max(top, min(1.05 * highest, 2 * top)))
+    if not is_continuous and len(grid) <= 3:
+        ax.set_xticks(grid)
+    if column.scale == "log":
+        set_log_ticks(ax, grid.min(), grid.max())
+
+
+def _draw_histograms(ax: Axes, column: PlotColumn, styles: list[GroupStyle], cells: list[np.ndarray]) -> float:
+    """Plot the histogram of each class with a color. Return the largest height."""
+    grid = column.grid
+    values = np.concatenate([*cells, np.zeros(0)])
+    values = values[(values >= grid.min()) & (values <= grid.max())]
+    if not len(values):
+        return 0.0
+    edges = np.append(grid, grid[-1] + 1) - 0.5
+    if column.family.is_continuous:
+        is_log = column.scale == "log"
+        n_bins = int(np.clip(np.sqrt(len(values)), 8, 40))
+        edges = np.histogram_bin_edges(np.log(values) if is_log else values, n_bins)
+        edges = np.exp(edges) if is_log else edges
+    highest = 0.0
+    for style, of_class in zip(styles, cells, strict=True):
+        if style.own and len(of_class):
+            height = np.histogram(of_class, edges)[0] / len(of_class) / np.diff(edges)
+            ax.stairs(height, edges, fill=True, color=style.color, alpha=0.2, zorder=1)
+            highest = max(highest, height.max())
+    return highest
+
+
+def _upper_limit(density: np.ndarray) -> float:
+    """Return the limit of the y axis, ignoring infinite densities."""
+    return 1.05 * float(density[np.isfinite(density)].max(initial=0.0)) or 1.0
 
 
 def _draw_probabilities(ax: Axes, probability: np.ndarray, groups: Groups) -> None:
@@ -127,99 +162,44 @@ def _draw_probabilities(ax: Axes, probability: np.ndarray, groups: Groups) -> No
     ax.bar(range(len(kept)), np.nan_to_num(probability[kept]), 0.8, color=[styles[k].color for k in kept])
     ticks(ax, "x", [groups.labels[k] for k in kept], 8.0 if len(kept) <= 10 else 7.0, 14)
     ax.set(ylim=(0, 1), ylabel="probability of 1")
-    if len(kept) < len(probability):
-        _add_to_title(ax, [f"{len(kept)} of {len(probability)} {groups.noun}"])
+    _add_to_title(ax, (len(kept), len(probability), groups.noun))
 
 
-def _draw_histograms(
-    ax: Axes, distribution: Marginal, styles: list[GroupStyle], cells: dict[int, np.ndarray], values: np.ndarray
-) -> float:
-    """Plot the histogram of each class with a color. Return the largest height."""
-    if distribution.is_continuous:
-        limits = (
-            np.log([values.min(), values.max()])
-            if distribution.scale == "log"
-            else np.array([values.min(), values.max()])
-        )
-        limits = limits if limits[1] > limits[0] else limits + np.array([-0.5, 0.5])
-        edges = np.linspace(limits[0], limits[1], int(np.clip(np.sqrt(len(values)), 8, 40)) + 1)
-        edges = np.exp(edges) if distribution.scale == "log" else edges
-    else:
-        edges = np.append(distribution.at, distribution.at[-1] + 1) - 0.5
-    highest = 0.0
-    for k, values_of_class in cells.items():
-        if styles[k].own and len(values_of_class):
-            height = np.histogram(values_of_class, edges)[0] / len(values_of_class) / np.diff(edges)
-            ax.stairs(height, edges, fill=True, color=styles[k].color, alpha=0.2, zorder=1)
-            highest = max(highest, float(height.max()))
-    return highest
+def _draw_levels(ax: Axes, column: PlotColumn, density: np.ndarray, groups: Groups) -> None:
+    """Plot bars for each level and class, or a heat map for many classes."""
+    from matplotlib.colors import Normalize
 
-
-def _upper_limit(density: np.ndarray) -> float:
-    """Return the limit of the y axis, ignoring infinite densities."""
-    finite = density[np.isfinite(density)]
-    return 1.05 * float(finite.max(initial=0.0)) or 1.0
-
-
-def _draw_levels(ax: Axes, distribution: Marginal, groups: Groups) -> bool:
-    """Plot bars for each level and class, or a heat map for many classes. Return whether colors are classes."""
-    kept = most_informative_levels(distribution.density, groups.prior, _MAX_LEVELS)
-    density = distribution.density[kept]
-    labels = [distribution.levels[k] for k in kept]
-    notes = [f"{len(kept)} of {len(distribution.levels)} levels"] if len(kept) < len(distribution.levels) else []
-    classes = groups.labels
-    if len(classes) > MOST_COLORS:
-        kept_classes = groups.most_frequent(_MAX_CLASSES)
-        image = ax.imshow(density[:, kept_classes].T, cmap="Blues", vmin=0, vmax=_upper_limit(density), aspect="auto")
-        ticks(ax, "x", labels, 7.0, 14)
-        ticks(ax, "y", [classes[k] for k in kept_classes], 7.0, 14)
-        ax.figure.colorbar(image, ax=ax, label="probability", pad=0.02)
-        if len(kept_classes) < len(classes):
-            notes.append(f"{len(kept_classes)} of {len(classes)} {groups.noun}")
-        hide_spines(ax)
-        _add_to_title(ax, notes)
-        return False
-    _add_to_title(ax, notes)
-    width = 0.8 / len(classes)
+    kept = most_informative_levels(density, groups.prior, _MAX_LEVELS)
+    labels = [column.levels[k] for k in kept]
+    n_classes = len(groups.labels)
+    classes = groups.most_frequent(_MAX_CLASSES)
+    shown = density[kept][:, classes]
+    _add_to_title(ax, (len(kept), len(density), "levels"), (len(classes), n_classes, groups.noun))
+    if n_classes > MOST_COLORS:
+        names = [groups.labels[k] for k in classes]
+        norm = Normalize(0, _upper_limit(shown))
+        layout: dict[str, Any] = {"size": 7.0, "widest": 14, "aspect": "auto"}
+        heat_map(ax, shown.T, names, labels, norm, label="probability", pad=0.02, shrink=1.0, **layout)
+        return
+    width = 0.8 / n_classes
     for k, style in enumerate(groups.styles()):
-        left = np.arange(len(labels)) + (k - (len(classes) - 1) / 2) * width
-        ax.bar(left, np.nan_to_num(density[:, k]), width, color=style.color)
+        center = np.arange(len(labels)) + (k - (n_classes - 1) / 2) * width
+        ax.bar(center, np.nan_to_num(shown[:, k]), width, color=style.color)
     ticks(ax, "x", labels, 9.0 if len(labels) <= 6 else 7.0, 14)
     ax.set_ylabel("probability")
-    return True
 
 
-def _add_to_title(ax: Axes, notes: list[str]) -> None:
-    """Add the numbers of shown levels and classes to the title."""
+def _add_to_title(ax: Axes, *numbers: tuple[int, int, str]) -> None:
+    """Add how many levels or classes are shown to the title, if not all are."""
+    notes = [f"{shown} of {n} {noun}" for shown, n, noun in numbers if shown < n]
     if notes:
         set_title(ax, ax.get_title(), f"({', '.join(notes)})", size=9)
 
 
-def _to_table(distribution: Marginal, classes: list[Any]) -> PlotTable:
+def _to_table(column: PlotColumn, density: np.ndarray, classes: list[object]) -> PlotTable:
     """Return the distribution of a column as a table."""
-    values = list(distribution.levels) if distribution.levels else distribution.at.tolist()
-    kind = "density" if distribution.is_continuous else "probability"
-    n = len(classes)
-    return {
-        "column": [distribution.name] * (n * len(values)),
-        "class": [label for label in classes for _ in values],
-        "value": values * n,
-        "what": [kind] * (n * len(values)),
-        "height": np.asarray(distribution.density, dtype=float).T.ravel(),
-    }
-
-
-class _PlotRows:
-    """Rows to plot as histograms, with their classes."""
-
-    def __init__(self, model: ClassConditionalModel, X: Rows, y: Labels | None) -> None:
-        if y is None:
-            raise DataError("y is missing; expected the class of each row of X.")
-        self.model = model
-        self.table = open_rows(model, X)
-        self.masks = groups_of(model).of_labels(labels_of(model, X, y))
-
-    def cells(self, column: PlotColumn) -> dict[int, np.ndarray]:
-        """Return the known cells of a column by class."""
-        cells = cells_of(self.model, self.table, column)
-        return {k: cells[mask & np.isfinite(cells)] for k, mask in enumerate(self.masks)}
+    values = list(column.levels) or column.grid.tolist()
+    table = table_of(("class", "value", "height"), classes, values, density.T)
+    heights = table.pop("height")
+    kind = "density" if column.family.is_continuous else "probability"
+    return {"column": [column.name] * len(heights), **table, "what": kind, "height": heights}

@@ -6,46 +6,41 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tallybayes.plotting.charts import horizontal_bars
 from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, in_lines, new_axes, set_title, words
+from tallybayes.plotting.style import COLORS, WIDEST, in_lines, set_title, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.models.classification.methods.explanation import Explanation
 
+_MOST = 12  # bars, and one more for all other columns
 
-def plot_explanation(explanation: Explanation, row: int = 0, ax: Axes | None = None, most: int = 12) -> Plot:
+
+def plot_explanation(explanation: Explanation, row: int = 0, ax: Axes | None = None) -> Plot:
     """Plot the weights of evidence of one row as bars, by absolute value."""
-    weights_by_column = list(explanation.to_dict(row).items())
-    remaining = sum(weight for _, weight in weights_by_column[most:])
-    shown = weights_by_column[:most] + (
-        [(f"{len(weights_by_column) - most} more", remaining)] if len(weights_by_column) > most else []
-    )
+    weight_of = explanation.to_dict(row)
     cells = dict(zip(explanation.columns, explanation.values[row], strict=True))
+    values = [cells.get(column) for column in weight_of]
     labels = []
-    for column, _ in shown:
-        value = cells.get(column)
+    for column, value in list(zip(weight_of, values, strict=True))[:_MOST]:
         text = f"{value:.4g}" if isinstance(value, float) else f"{value}"
         labels.append(words(column if value is None else f"{column} = {text}", 40))
-    longest = max(map(len, labels))
-    ax = new_axes(ax, figsize=(4.6 + 0.085 * longest, 1.3 + 0.32 * len(shown)))
-    weights = np.nan_to_num([weight for _, weight in shown], posinf=np.inf, neginf=-np.inf)
-    infinite = np.isinf(weights)
-    limit = 1.25 * float(np.abs(weights[~infinite]).max(initial=0.0)) or 1.0
-    for row_of_bar in np.flatnonzero(infinite):  # bars to the limit of the axis, marked ∞
-        weights[row_of_bar] = np.copysign(limit, weights[row_of_bar])
-        ax.annotate("∞", (weights[row_of_bar], row_of_bar), ha="center", va="center")
-    ax.barh(range(len(shown)), weights, color=[COLORS[0] if w >= 0 else COLORS[5] for w in weights])
-    ax.set_yticks(range(len(shown)), labels)
-    ax.invert_yaxis()
-    ax.axvline(0, color="black", linewidth=0.8)
+    weights = np.nan_to_num(list(weight_of.values()), posinf=np.inf, neginf=-np.inf)
+    bars = weights[:_MOST]
+    if len(weights) > _MOST:
+        labels.append(f"{len(weights) - _MOST} more")
+        bars = np.append(bars, np.nan_to_num(weights[_MOST:].sum(), posinf=np.inf, neginf=-np.inf))
+    infinite = np.isinf(bars)
+    limit = 1.25 * np.abs(bars[~infinite]).max(initial=0.0) or 1.0
+    bars = np.clip(bars, -limit, limit)
+    ax = horizontal_bars(ax, labels, bars, [COLORS[0] if bar >= 0 else COLORS[5] for bar in bars])
+    for k in np.flatnonzero(infinite):
+        ax.annotate("∞", (bars[k], k), ha="center", va="center")
     predicted = words(explanation.classes[row], WIDEST)
     other = words(explanation.against[row], WIDEST)
     ax.figure.canvas.figure.draw_without_rendering()  # the width of the axes depends on the labels
     ax.set_xlabel(in_lines(ax, f"weight of evidence (nats)   ← {other}   |   {predicted} →", 10))
     set_title(ax, f"{predicted} against {other}: log-odds {explanation.log_odds[row]:+.2f}", explanation.note)
-    hide_top_right_spines(ax)
-    values = [cells.get(column) for column, _ in weights_by_column]
-    names = [str(column) for column, _ in weights_by_column]
-    return Plot(ax, {"column": names, "value": values, "weight": [weight for _, weight in weights_by_column]})
+    return Plot(ax, {"column": [str(column) for column in weight_of], "value": values, "weight": [*weight_of.values()]})

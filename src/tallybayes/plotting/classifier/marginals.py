@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import rel_entr
 
 from tallybayes.errors import DataError
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, chunk_rows
@@ -16,6 +18,7 @@ from tallybayes.models.classification.estimated_classifier import estimates_of
 if TYPE_CHECKING:
     from tallybayes.data.table import Table
     from tallybayes.estimation.scoring.factor_scorer import FactorScorer
+    from tallybayes.families.family import Family
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
     from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 
@@ -32,45 +35,58 @@ class PlotColumn(NamedTuple):
     levels: tuple[Any, ...]  # of a categorical column
     middles: np.ndarray | None = None  # midpoints of bins, for a discretized column
 
+    @property
+    def family(self) -> Family:
+        """The family of the column."""
+        return self.scored.family
 
-class Marginal(NamedTuple):
-    """p(column | class) on a grid of numbers, or for the levels of a categorical column."""
+    @property
+    def scale(self) -> str:
+        """The scale of the axis: linear or log."""
+        return "linear" if self.family.is_bag_of_words else plot_scale(self.family)
 
-    name: Any
-    at: np.ndarray
-    levels: tuple[Any, ...]
-    density: np.ndarray  # (points, classes)
-    is_continuous: bool
-    scale: str
-    constant: bool
+    @property
+    def grid(self) -> np.ndarray:
+        """The points at which to plot the distribution: numbers, or codes of levels."""
+        if self.levels or self.family.cell_type == "codes":
+            return np.arange(len(self.levels))
+        if self.family.columnwise:
+            return np.asarray(plot_grid(self.family, self.scored.parameters, self.position))
+        mean = np.asarray(self.scored.point[0])[:, self.position]
+        half_width = 4 * np.sqrt(covariances(self.scored)[:, self.position, self.position])
+        return np.linspace((mean - half_width).min(), (mean + half_width).max(), 400)
+
+    def density(self) -> np.ndarray:
+        """Return p(column | class) on the grid, shape (points, classes)."""
+        if self.family.is_bag_of_words:
+            mean = np.asarray(self.family.mean(self.scored.parameters), dtype=float)
+            total = mean.sum(axis=-1, keepdims=True)
+            return np.divide(mean, total, out=np.zeros(mean.shape), where=total > 0).T
+        batches = list(_log_densities(self.scored, [self.position], self.grid[:, None]))
+        return np.exp(np.concatenate(batches)[..., 0])
 
 
 def columns_in(model: ClassConditionalModel | NearestClassMean) -> list[PlotColumn]:
     """Return the columns of a model in order. The words of a vocabulary are the levels of one column."""
     columns: list[PlotColumn] = []
-    levels: tuple[Any, ...]
-    names = model._column_names
+    column_names = model._column_names
     for scored in model._factor_scorers:
         factor = scored.factor
-        family = scored.family
-        if family.is_bag_of_words:
-            n = n_columns(scored)
-            block = len(factor.columns) == 1 and n > 1
-            name = factor.columns[0] if block else "words"
-            levels = tuple(names.display((name, position)) for position in range(n)) if block else factor.columns
-            levels = tuple(level[1] if isinstance(level, tuple) else level for level in levels)
-            columns.append(PlotColumn(name, name, scored, 0, levels))
-            continue
         n = n_columns(scored)
-        for position in range(n):
-            key = factor.column(position, n)
-            if family.cell_type != "codes":
-                columns.append(PlotColumn(names.display(key), key, scored, position, ()))
-                continue
-            bins = model._display_family(factor, key)
-            middles = sql_group_value(bins, np.arange(len(bins.bins))) if bins.bins else None
-            levels = bins.bins or names.tally.domain(factor.columns[position]).levels
-            columns.append(PlotColumn(key, key, scored, position, levels, middles))
+        keys = [factor.column(position, n) for position in range(n)]
+        names = [column_names.display(key) for key in keys]
+        if scored.family.is_bag_of_words:
+            words = tuple(name[1] if isinstance(name, tuple) else name for name in names)
+            name = factor.columns[0] if len(factor.columns) == 1 and n > 1 else "words"
+            columns.append(PlotColumn(name, name, scored, 0, words))
+        elif scored.family.cell_type == "codes":
+            for position, key in enumerate(keys):
+                bins = model._display_family(factor, key)
+                levels = bins.bins or column_names.tally.domain(factor.columns[position]).levels
+                middles = sql_group_value(bins, np.arange(len(bins.bins))) if bins.bins else None
+                columns.append(PlotColumn(key, key, scored, position, levels, middles))
+        else:
+            columns += [PlotColumn(names[k], key, scored, k, ()) for k, key in enumerate(keys)]
     return columns
 
 
@@ -97,43 +113,24 @@ def select(values: Mapping[Any, Any], columns: Any) -> list[Any]:
     return [values[name] for name in names]
 
 
-def marginal(column: PlotColumn) -> Marginal:
-    """Return the distribution of a column in each class."""
-    scored = column.scored
-    family = column.scored.family
-    constant = column.position in scored.constant
-    if family.is_bag_of_words:
-        mean = np.asarray(family.mean(scored.parameters), dtype=float)
-        total = mean.sum(axis=-1, keepdims=True)
-        density = np.divide(mean, total, out=np.zeros(mean.shape), where=total > 0).T
-        return Marginal(column.name, np.arange(len(column.levels)), column.levels, density, False, "linear", False)
-    grid = _grid_of(column)
-    density = np.exp(next(_log_densities(scored, [column], grid[:, None]))[..., 0])
-    return Marginal(column.name, grid, column.levels, density, family.is_continuous, plot_scale(family), constant)
-
-
 def column_information(log_prior: np.ndarray, columns: list[PlotColumn]) -> np.ndarray:
     """Return the mutual information I(class; column) of each column under the model, in bits."""
     prior = np.exp(log_prior)
     information = np.zeros(len(columns))
     for scored in {id(column.scored): column.scored for column in columns}.values():
         indices = [index for index, column in enumerate(columns) if column.scored is scored]
-        if scored.family.is_bag_of_words:
-            information[indices] = _information(marginal(columns[indices[0]]).density, prior).sum()
+        family = scored.family
+        if family.is_bag_of_words:
+            information[indices] = _information(columns[indices[0]].density(), prior).sum()
             continue
-        grids = [_grid_of(columns[index]) for index in indices]
-        if scored.family.is_continuous and not scored.family.columnwise:
+        grids = [columns[index].grid for index in indices]
+        if family.is_continuous and not family.columnwise:
             grids = [grid[:: max(1, len(grid) // _COARSE_GRID)] for grid in grids]
-        missing = -1 if scored.family.cell_type == "codes" else np.nan
-        points = np.full(
-            (max(map(len, grids)), len(indices)), missing, dtype=grids[0].dtype if missing == -1 else float
-        )
-        weights = np.zeros(points.shape)
-        for k, grid in enumerate(grids):
-            points[: len(grid), k] = grid
-            weights[: len(grid), k] = _widths(grid) if scored.family.is_continuous else 1.0
+        widths = [trapezoids(grid) if family.is_continuous else np.ones(len(grid)) for grid in grids]
+        points = np.array(list(zip_longest(*grids, fillvalue=_missing(scored)))).reshape(-1, len(indices))
+        weights = np.array(list(zip_longest(*widths, fillvalue=0.0))).reshape(points.shape)
         start = 0
-        for log_density in _log_densities(scored, [columns[index] for index in indices], points):
+        for log_density in _log_densities(scored, [columns[index].position for index in indices], points):
             batch = slice(start, start + len(log_density))
             start = batch.stop
             information[indices] += (weights[batch] * _information(np.exp(log_density), prior)).sum(axis=0)
@@ -148,31 +145,14 @@ def most_informative_columns(
         return columns, ""
     information = column_information(log_prior, columns)
     kept = np.sort(np.argsort(-information, kind="stable")[:most])
-    low = information[kept].min()
-    high = information[kept].max()
-    bits = f"{high:.2g} to {low:.2g} bits"
+    bits = f"{information[kept].max():.2g} to {information[kept].min():.2g} bits"
     note = f"showing {most} of {len(columns)} columns, those with the largest information on the class: {bits}"
     return [columns[index] for index in kept], note
 
 
 def most_informative_levels(density: np.ndarray, prior: np.ndarray, most: int) -> np.ndarray:
     """Return the indices of at most `most` levels with the largest information, in order."""
-    if len(density) <= most:
-        return np.arange(len(density))
     return np.sort(np.argsort(-_information(density, prior), kind="stable")[:most])
-
-
-def _grid_of(column: PlotColumn) -> np.ndarray:
-    """Return the grid of a column: numbers, or codes of levels."""
-    if column.levels or column.scored.family.cell_type == "codes":
-        return np.arange(len(column.levels))
-    scored = column.scored
-    position = column.position
-    if scored.family.columnwise:
-        return np.asarray(plot_grid(scored.family, scored.parameters, position))
-    mean = np.asarray(scored.point[0])[:, position]
-    half_width = 4 * np.sqrt(covariances(scored)[:, position, position])
-    return np.linspace((mean - half_width).min(), (mean + half_width).max(), 400)
 
 
 def has_ellipse(scored: FactorScorer) -> bool:
@@ -186,45 +166,35 @@ def covariances(scored: FactorScorer) -> np.ndarray:
     return covariance if covariance.ndim == 3 else covariance[..., None] * np.eye(covariance.shape[-1])
 
 
-def _log_densities(scored: FactorScorer, columns: list[PlotColumn], at: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield log p on the grids of columns in batches, shape (points, classes, columns); other columns are missing."""
-    codes = scored.family.cell_type == "codes"
-    n = n_columns(scored)
-    positions = [column.position for column in columns]
-    n_classes = np.shape(scored.log_prob(np.full((1, n), -1 if codes else np.nan)))[1]
-    step = chunk_rows(n_classes, n)
-    for start in range(0, max(len(at), 1), step):  # at least once, for the shape
-        points = at[start : start + step]
-        if scored.family.columnwise:
-            rows = np.full((len(points), n), -1 if codes else np.nan, dtype=np.int64 if codes else np.float64)
-            rows[:, positions] = points
-            yield scored.log_prob(rows)[:, :, positions]
-            continue
-        densities = []
-        for k, position in enumerate(positions):
-            rows = np.full((len(points), n), np.nan)
-            rows[:, position] = points[:, k]
-            densities.append(scored.log_prob(rows))
-        yield np.stack(densities, axis=-1)
-
-
-def _widths(grid: np.ndarray) -> np.ndarray:
+def trapezoids(grid: np.ndarray) -> np.ndarray:
     """Return the weights of the trapezoidal rule."""
-    if len(grid) < 2:
-        return np.ones(len(grid))
-    gap = np.diff(grid)
-    return np.concatenate([[0.0], gap / 2]) + np.concatenate([gap / 2, [0.0]])
+    return np.diff((grid[1:] + grid[:-1]) / 2, prepend=grid[:1], append=grid[-1:])
+
+
+def _missing(scored: FactorScorer) -> float:
+    """Return the value of a missing cell: of codes a whole number, so that arrays of them are whole, too."""
+    return -1 if scored.family.cell_type == "codes" else np.nan
+
+
+def _log_densities(scored: FactorScorer, positions: list[int], points: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield log p of points of columns in batches, shape (points, classes, columns); other columns are missing."""
+    missing = np.full((1, n_columns(scored)), _missing(scored))
+    step = chunk_rows(np.shape(scored.log_prob(missing))[1], missing.size)
+    # The columns of some families are scored at once, those of others one after another.
+    groups = [positions] if scored.family.columnwise else [[position] for position in positions]
+    for start in range(0, max(len(points), 1), step):  # at least once, for the shape
+        batch = points[start : start + step]
+        densities = []
+        for group in groups:
+            rows = missing.repeat(len(batch), axis=0)
+            rows[:, group] = batch[:, [positions.index(position) for position in group]]
+            log_prob = scored.log_prob(rows)
+            densities.append(log_prob[:, :, group] if scored.family.columnwise else log_prob[..., None])
+        yield np.concatenate(densities, axis=-1)
 
 
 def _information(density: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Return Σ p(class) p(x | class) log₂ p(x | class) / p(x) at each point; axis 1 is the class."""
     weight = prior.reshape(1, -1, *[1] * (density.ndim - 2))
     joint = np.nan_to_num(density * weight, posinf=0.0)
-    marginal_density = joint.sum(axis=1, keepdims=True)
-    ratio = np.divide(
-        joint,
-        marginal_density * weight,
-        out=np.ones(joint.shape),
-        where=(marginal_density > 0) & (weight > 0) & (joint > 0),
-    )
-    return np.asarray((joint * np.log2(ratio)).sum(axis=1))
+    return np.asarray(rel_entr(joint, joint.sum(axis=1, keepdims=True) * weight).sum(axis=1) / np.log(2))

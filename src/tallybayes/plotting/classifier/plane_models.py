@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,13 +22,14 @@ from tallybayes.plotting.classifier.marginals import (
     has_ellipse,
     n_columns,
 )
-from tallybayes.plotting.classifier.plane import ACROSS, Plane, Side, side_of
+from tallybayes.plotting.classifier.plane import ACROSS, Plane, Side
 from tallybayes.plotting.style import GroupStyle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier
     from tallybayes.typing import Rows
 
 
@@ -37,9 +39,9 @@ class ClassConditionalPlane:
     others: ClassVar[str] = "marginalized"
     across: ClassVar[int] = ACROSS
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: ClassConditionalModel) -> None:
         self.model = model
-        self.columns = [column for column in columns_in(model) if not column.scored.family.is_bag_of_words]
+        self.columns = [column for column in columns_in(model) if not column.family.is_bag_of_words]
         self.names = [column.name for column in self.columns]
         self.keys = [column.key for column in self.columns]
         self.groups = groups_of(model)
@@ -58,44 +60,54 @@ class ClassConditionalPlane:
 
     def side(self, k: int) -> Side:
         """Return a column as an axis of a plane."""
-        return side_of(self.columns[k])
+        return Side.of_column(self.columns[k])
 
     def points(self, X: Rows, pair: list[int]) -> np.ndarray:
         """Return the cells of two columns: numbers or level codes; NaN if missing."""
         table = open_rows(self.model, X)
         table = self.model._discretize(table) if hasattr(self.model, "_discretize") else table
-        cells_of_columns = []
-        for column in (self.columns[k] for k in pair):
-            cells = cells_of(self.model, table, column)
-            cells_of_columns.append(np.where(cells < 0, np.nan, cells) if column.levels else cells)
-        return np.stack(cells_of_columns, axis=1)
+        columns = [self.columns[k] for k in pair]
+        points = np.stack([cells_of(self.model, table, column) for column in columns], axis=1)
+        is_code = np.array([bool(column.levels) for column in columns])
+        return np.where(is_code & (points < 0), np.nan, points)
 
     def log_joint(self, plane: Plane, *known: int) -> np.ndarray:
-        """Return log p(class, x) of the known columns at each grid point, shape (points, classes)."""
-        model = self.model
-        estimates = estimates_of(model)
-        width = sum(len(scorer.factor.columns) for scorer in estimates.scorers)
-        return plane.evaluate(lambda cells, n: estimates.joint(_rows(model, cells, n)), width, *known)
+        """Return log p(class, x) of the distinct values of the known columns, shape (up, across, classes)."""
+        estimates = estimates_of(self.model)
+        return plane.evaluate(lambda cells, n: estimates.joint(_rows(self.model, cells, n)), len(self.columns), known)
 
     def scores(self, plane: Plane) -> np.ndarray:
-        """Return the scores whose largest is the predicted class at each grid point, shape (points, classes)."""
-        scores = self.log_joint(plane, *plane.known)
-        calibration = self.model._calibration
+        """Return the scores whose largest is the predicted class, at all distinct values."""
+        scores = self.log_joint(plane, 0, 1)
+        calibration = getattr(self.model, "calibration_", None)
         if calibration is None:
             return scores
-        return calibration.apply(apply_bayes_rule(scores, self.groups.log_prior).log_proba)  # may change the order
+        log_joint = scores.reshape(-1, scores.shape[-1])
+        return calibration.apply(apply_bayes_rule(log_joint, self.groups.log_prior).log_proba)  # may change the order
 
     def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
-        """Draw the ellipses of the classes."""
-        for k, style in enumerate(styles):
+        """Draw the mean of each class and its ellipse of two standard deviations, if one factor has both columns."""
+        first, second = (self.columns[k] for k in pair)
+        scored = first.scored
+        if scored is not second.scored or not has_ellipse(scored):
+            return
+        positions = [first.position, second.position]
+        means = np.asarray(scored.point[0])[:, positions]
+        values, vectors = np.linalg.eigh(covariances(scored)[:, positions][:, :, positions])
+        angle = np.linspace(0, 2 * np.pi, 200)
+        circle = np.stack([np.cos(angle), np.sin(angle)])
+        rings = means[..., None] + 2 * vectors @ (np.sqrt(np.maximum(values, 0))[..., None] * circle)
+        for style, mean, ring in zip(styles, means, rings, strict=True):
             if style.own:
-                _draw_ellipse(ax, [self.columns[column] for column in pair], k, style.color)
+                ax.plot(*ring, color=style.color)
+                ax.plot(*mean, marker="+", color=style.color, markersize=10, markeredgewidth=2)
 
 
 class DistancePlane(ClassConditionalPlane):
     """Nearest mean: distances require all columns, so that the others are at their mean."""
 
     others: ClassVar[str] = "at the mean of all rows"
+    model: Any  # NearestClassMean, whose class is not one of `ClassConditionalModel`
 
     @property
     def title(self) -> str:
@@ -108,27 +120,21 @@ class DistancePlane(ClassConditionalPlane):
         return np.asarray(self.model._estimated_means.cells(open_rows(self.model, X))[:, pair])
 
     def scores(self, plane: Plane) -> np.ndarray:
-        """Return log p(class | x) at each grid point."""
+        """Return log p(class | x) at all distinct values."""
         model = self.model
-        names = model.tally_.factors[1].columns
         weight = model.tally_[model.target_].table
-        mean = weight @ model.means_ / weight.sum()
-        is_block = len(names) == 1 and len(mean) > 1
+        mean = dict(zip(self.keys, weight @ model.means_ / weight.sum(), strict=True))
 
         def score(cells: dict[Any, np.ndarray], n: int) -> np.ndarray:
-            rows = np.tile(mean, (n, 1))
-            rows[:, plane.columns] = np.stack(list(cells.values()), axis=1)
-            table = Table({names[0]: rows} if is_block else dict(zip(names, rows.T, strict=True)))
-            return np.asarray(model.predict_log_proba(table))
+            rows = {key: np.full(n, value) for key, value in mean.items()} | cells
+            return np.asarray(model.predict_log_proba(_rows(model, rows, n)))
 
-        return plane.evaluate(score, len(mean), *plane.known)
+        return plane.evaluate(score, len(mean))
 
     def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
-        """Draw the means of the classes."""
-        for k, style in enumerate(styles):
-            if style.own:
-                mean = self.model.means_[k, pair]
-                ax.plot(*mean, marker="+", color="black", markersize=10, markeredgewidth=2, zorder=4)  # above the rows
+        """Draw the means of the classes with a color, above the rows."""
+        means = self.model.means_[:, pair][[style.own for style in styles]]
+        ax.plot(*means.T, "+", color="black", markersize=10, markeredgewidth=2, zorder=4)
 
 
 class EnsemblePlane:
@@ -137,7 +143,7 @@ class EnsemblePlane:
     others: ClassVar[str] = "missing"
     across: ClassVar[int] = ACROSS // 2  # every member is evaluated
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: AutoClassifier) -> None:
         self.model = model
         self.members = [(member, _columns_of_member(member, choice.view)) for choice, member in model.members_]
         views = [choice.view for choice, _ in model.members_]
@@ -166,43 +172,43 @@ class EnsemblePlane:
     def side(self, k: int) -> Side:
         """Return the axis of a column: levels of a member, else numbers of the heaviest member without bins."""
         name = self.names[k]
-        pairs = [pair for _, columns in self.members for pair in columns]
-        sides = [side_of(column)._replace(name=name, key=name) for owner, column in pairs if owner == name]
-        categorical = [side for side in sides if side.levels and side.middles is None]
-        if categorical or name in self.levels:
-            levels = tuple(categorical[0].levels if categorical else self.levels[name])
-            return Side(name, name, levels, None, "linear", False, -0.5, len(levels) - 0.5)
+        columns = [column for _, pairs in self.members for owner, column in pairs if owner == name]
+        sides = [replace(Side.of_column(column), name=name, key=name) for column in columns]
+        categorical = (side.levels for side in sides if side.levels and side.middles is None)
+        levels = next(categorical, self.levels.get(name))
+        if levels:
+            return Side(name, name, -0.5, len(levels) - 0.5, tuple(levels))
         numbers = [side for side in sides if not side.levels]
         if numbers:
-            return numbers[0]._replace(whole=any(side.whole for side in numbers))
+            return replace(numbers[0], whole=any(side.whole for side in numbers))
         middles = np.asarray(sides[0].middles)
         middles = middles[np.isfinite(middles)]  # the bin of missing values has none
         edge = (middles[-1] - middles[0]) / max(len(middles), 2)
-        return Side(name, name, (), None, "linear", False, middles[0] - edge, middles[-1] + edge)
+        return Side(name, name, middles[0] - edge, middles[-1] + edge)
 
     def points(self, X: Rows, pair: list[int]) -> np.ndarray:
         """Return the cells of two columns: numbers or level codes; NaN if missing."""
         table = open_columns(self.model, X)
         cells = []
-        for side in (self.side(k) for k in pair):
+        for side in map(self.side, pair):
             if not side.levels:
                 cells.append(chunk_of(table.numbers([side.key]), slice(None))[:, 0])
                 continue
-            codes, (domain,) = table.levels([side.key], lambda _: False)
+            codes, domain = table.encoded(side.key, False)
             code_of = {level: code for code, level in enumerate(side.levels)}
             positions = np.array([*(code_of.get(level, np.nan) for level in domain.levels), np.nan])
-            cells.append(positions[chunk_of(codes.columns, slice(None))[:, 0].astype(int)])
+            cells.append(positions[codes])
         return np.stack(cells, axis=1)
 
     def scores(self, plane: Plane) -> np.ndarray:
-        """Return log p(class | x) at each grid point."""
+        """Return log p(class | x) at all distinct values."""
         names = self.model._required_columns
 
         def score(cells: dict[Any, np.ndarray], n: int) -> np.ndarray:
             rows = dict.fromkeys(names, np.full(n, np.nan)) | cells
             return np.asarray(self.model.predict_log_proba(Table(rows)))
 
-        return plane.evaluate(score, len(names), *plane.known)
+        return plane.evaluate(score, len(names))
 
     def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
         """Draw nothing: an ensemble has no ellipses."""
@@ -219,36 +225,20 @@ def _columns_of_member(member: ClassConditionalModel, view: Any) -> list[tuple[A
     return [(name, column) for name, column in zip(owners, columns, strict=True) if name is not None]
 
 
-def _draw_ellipse(ax: Axes, pair: list[PlotColumn], k: int, color: str) -> None:
-    """Draw the mean of a class and its ellipse of two standard deviations, if one Gaussian factor has both columns."""
-    scored = pair[0].scored
-    if scored is not pair[1].scored or not has_ellipse(scored):
-        return
-    positions = [column.position for column in pair]
-    mean = np.asarray(scored.point[0])[k, positions]
-    values, vectors = np.linalg.eigh(covariances(scored)[k][np.ix_(positions, positions)])
-    angle = np.linspace(0, 2 * np.pi, 200)
-    circle = np.stack([np.cos(angle), np.sin(angle)])
-    ring = mean[:, None] + 2 * vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
-    ax.plot(*ring, color=color, linewidth=1.5)
-    ax.plot(*mean, marker="+", color=color, markersize=10, markeredgewidth=2)
-
-
 def _rows(model: ClassConditionalModel, given: dict[Any, np.ndarray], n: int) -> Table:
     """Return rows with the given columns, all others missing, which marginalizes them."""
     columns: dict[Any, np.ndarray] = {}
+    unknown = np.full(n, np.nan)
     for scored in model._factor_scorers:
         names = scored.factor.columns
         width = n_columns(scored)
         if len(names) == 1 and width > 1:  # a block
-            missing = np.full(n, np.nan)
-            block = [given.get((names[0], position), missing) for position in range(width)]
+            block = [given.get((names[0], position), unknown) for position in range(width)]
             columns[names[0]] = np.stack(block, axis=1)
             continue
         for name in names:
             has_levels = scored.family.cell_type == "codes" and not model._display_family(scored.factor, name).bins
-            missing = np.full(n, None, dtype=object) if has_levels else np.full(n, np.nan)
-            columns[name] = given.get(name, missing)
+            columns[name] = given.get(name, np.full(n, None) if has_levels else unknown)
     table = Table(columns)
     # Missing values without information: not those of missing-value indicators.
     table.invalid_cells = {name: np.ones(n, dtype=bool) for name in columns if name not in given}

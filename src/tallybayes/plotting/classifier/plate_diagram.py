@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence
 from tallybayes.models.one_dependence.tree_augmented import TreeAugmentedNaiveBayes
+from tallybayes.plotting.charts import draw_arrow
 from tallybayes.plotting.classifier.groups import groups_of
 from tallybayes.plotting.classifier.marginals import n_columns
 from tallybayes.plotting.network.node_boxes import text_width
 from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import COLORS, NOTE, amount, name_of, new_axes, words
+from tallybayes.plotting.style import COLORS, DARK, NOTE, amount, name_of, new_axes, set_title, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +30,32 @@ _RADIUS = 0.36  # radius of a node in inches
 _STEP = 1.5  # distance between nodes in inches
 _TREE = 40  # maximum number of columns of a plotted tree
 _MOST = 6  # maximum number of blocks
-_OBSERVED = "#D9E6F0"
-_HIDDEN = "white"
+_KINDS = {  # radius in inches, color, color of the edge and size of the symbol
+    "observed": (_RADIUS, "#D9E6F0", COLORS[0], 11),
+    "hidden": (_RADIUS, "white", COLORS[0], 11),
+    "parameter": (0.24, "white", NOTE, 9),
+}
+# Diagrams: name, place in steps and inches, symbol, kind, parents, caption
+_ONE_DEPENDENCE = """
+shares               |  0  3.3 | π  | parameter |                             |
+class                |  0  2.3 | y  | observed  | shares                      | {target}
+parameters of parent | -1 -1.1 | θ  | parameter |                             |
+parent               | -1  0.9 | xᵢ | observed  | class, parameters of parent |
+parameters of others |  1 -1.1 | θ  | parameter |                             |
+others               |  1  0.9 | xⱼ | observed  | class, parent, parameters of others |
+"""
+_CHAIN = """
+start      | 1    3.0 | π  | parameter |                     | start
+transition | 2.2  3.0 | A  | parameter |                     | transition
+emission   | 2   -1.5 | θ  | parameter |                     | emission
+state ₁    | 1    1.6 | z₁ | hidden    | start               |
+state ₂    | 2    1.6 | z₂ | hidden    | state ₁, transition |
+state …    | 3    1.6 | …  | hidden    | state ₂             |
+state ₜ    | 4    1.6 | zₜ | hidden    | state …             |
+step ₁     | 1    0.2 | x₁ | observed  | state ₁             |
+step ₂     | 2    0.2 | x₂ | observed  | state ₂, emission   |
+step ₜ     | 4    0.2 | xₜ | observed  | state ₜ             | {caption}
+"""
 
 
 class PlateNode(NamedTuple):
@@ -39,18 +64,15 @@ class PlateNode(NamedTuple):
     x: float
     y: float
     symbol: str
-    caption: str = ""
-    kind: str = "hidden"  # or "observed", "parameter"
+    kind: str
+    caption: str
 
     @property
-    def radius(self) -> float:
-        """Return the radius in inches."""
-        return 0.24 if self.kind == "parameter" else _RADIUS
-
-    @property
-    def reach(self) -> float:
-        """Return the width of the right half with the caption, in inches."""
-        return self.radius + (text_width(self.caption, 8) / 72 + 0.08 if self.caption else 0.0)
+    def box(self) -> np.ndarray:
+        """The left, lower, right and upper ends of the node and its caption, in inches."""
+        radius = _KINDS[self.kind][0]
+        caption = text_width(self.caption, 8) / 72 + 0.08 if self.caption else 0.0
+        return np.array([self.x - radius, self.y - radius, self.x + radius + caption, self.y + radius])
 
 
 class PlateDiagram:
@@ -59,65 +81,74 @@ class PlateDiagram:
     def __init__(self) -> None:
         self.nodes: dict[str, PlateNode] = {}
         self.edges: list[tuple[str, str]] = []
-        self.plates: list[tuple[float, float, float, float, str, bool]] = []
+        self.plates: list[tuple[np.ndarray, str, bool]] = []  # ends, label, whether the label is on top
+
+    def add(
+        self,
+        name: str,
+        x: float,
+        y: float,
+        symbol: str,
+        kind: str = "observed",
+        caption: str = "",
+        parents: Iterable[str] = (),
+    ) -> None:
+        """Add a node, and the edges from its parents."""
+        self.nodes[name] = PlateNode(x, y, symbol, kind, caption)
+        self.edges += [(parent, name) for parent in parents]
 
     def plate(
-        self, names: list[str], label: str, pad: float, below: float = 0.0, *, label_on_top: bool = False
+        self, names: Iterable[str], label: str, pad: float, below: float = 0.0, *, label_on_top: bool = False
     ) -> None:
         """Add a plate around some nodes and their captions, with the number of repetitions in its corner."""
-        nodes = [self.nodes[name] for name in names]
-        left = min(node.x - node.radius for node in nodes) - pad
-        right = max(node.x + node.reach for node in nodes) + pad
-        least = text_width(label, 8) / 72 + 0.16 - (right - left)
-        if least > 0:
-            left = left - least / 2
-            right = right + least / 2
-        bottom = min(node.y - node.radius for node in nodes) - pad - 0.16 - below
-        top = max(node.y + node.radius for node in nodes) + pad
-        self.plates.append((left, bottom, right, top, label, label_on_top))
+        boxes = np.array([self.nodes[name].box for name in names])
+        low, high = boxes[:, :2].min(axis=0) - pad, boxes[:, 2:].max(axis=0) + pad
+        widening = max(0.0, text_width(label, 8) / 72 + 0.16 - (high[0] - low[0])) / 2
+        low -= [widening, 0.16 + below]
+        high[0] += widening
+        ends = np.concatenate([low, high])
+        self.plates.append((ends, label, label_on_top))
 
     def draw(self, ax: Axes | None, title: str) -> Plot:
         """Draw the diagram on axes of the required size."""
-        from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+        from matplotlib.patches import Circle, FancyBboxPatch
 
-        boxes = [(n.x - n.radius, n.y - n.radius, n.x + n.reach, n.y + n.radius) for n in self.nodes.values()]
-        corners = np.array([*boxes, *(plate[:4] for plate in self.plates)])
-        low = corners[:, :2].min(axis=0) - 0.15
-        high = corners[:, 2:].max(axis=0) + 0.15
-        size = high - low
-        ax = new_axes(ax, figsize=(max(size[0], text_width(title, 11) / 72 + 0.3), size[1] + 0.4))
+        corners = np.array([*(node.box for node in self.nodes.values()), *(ends for ends, _, _ in self.plates)])
+        low, high = corners[:, :2].min(axis=0) - 0.15, corners[:, 2:].max(axis=0) + 0.15
+        width, height = high - low
+        ax = new_axes(ax, max(width, text_width(title, 11) / 72 + 0.3), height + 0.4)
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         ax.axis("off")
-        for left, bottom, right, top, label, on_top in self.plates:
+        for (left, bottom, right, top), label, on_top in self.plates:
             shape = "round,pad=0,rounding_size=0.08"
             frame = FancyBboxPatch((left, bottom), right - left, top - bottom, boxstyle=shape)
             frame.set(facecolor="none", edgecolor="#888888", linewidth=1.0, zorder=1)
             ax.add_patch(frame)
             y, va = (top - 0.05, "top") if on_top else (bottom + 0.05, "bottom")
             ax.text(right - 0.06, y, label, ha="right", va=va, fontsize=8, color=NOTE)
+        circles = {}
+        for name, node in self.nodes.items():
+            radius, face, edge, size = _KINDS[node.kind]
+            circle = Circle((node.x, node.y), radius, facecolor=face, edgecolor=edge, linewidth=1.4, zorder=3)
+            circle.set_visible(node.symbol != "…")
+            ax.add_patch(circle)
+            circles[name] = circle
+            ax.text(node.x, node.y, node.symbol, ha="center", va="center", fontsize=size, zorder=4)
+            ax.text(node.x + radius + 0.06, node.y, node.caption, va="center", fontsize=8, color="#333333", zorder=4)
         for start, end in self.edges:
-            a = self.nodes[start]
-            b = self.nodes[end]
-            direction = np.array([b.x - a.x, b.y - a.y])
-            unit = direction / np.hypot(*direction)
-            tail = np.array([a.x, a.y]) + unit * a.radius
-            head = np.array([b.x, b.y]) - unit * b.radius
-            arrow = FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=11, shrinkA=0, shrinkB=1)
-            arrow.set(color="#444444", linewidth=1.1, zorder=2)
-            ax.add_patch(arrow)
-        for node in self.nodes.values():
-            face = _OBSERVED if node.kind == "observed" else _HIDDEN
-            edge = NOTE if node.kind == "parameter" else COLORS[0]
-            circle = Circle((node.x, node.y), node.radius, facecolor=face, edgecolor=edge, linewidth=1.4, zorder=3)
-            if node.symbol != "…":
-                ax.add_patch(circle)
-            small = node.kind == "parameter"
-            ax.text(node.x, node.y, node.symbol, ha="center", va="center", fontsize=9 if small else 11, zorder=4)
-            if node.caption:
-                x = node.x + node.radius + 0.06
-                ax.text(x, node.y, node.caption, va="center", fontsize=8, color="#333333", zorder=4)
-        ax.set_title(title, fontsize=11)
+            draw_arrow(ax, circles[start], circles[end], color=DARK, linewidth=1.1)
+        set_title(ax, title)
         return Plot(ax, {"from": [start for start, _ in self.edges], "to": [end for _, end in self.edges]})
+
+
+def _diagram(table: str) -> PlateDiagram:
+    """Return the diagram of a table: a line for every node, with its place, symbol, kind, parents and caption."""
+    graph = PlateDiagram()
+    for line in table.strip().splitlines():
+        name, place, symbol, kind, parents, caption = map(str.strip, line.split("|", 5))
+        x, y = map(float, place.split())
+        graph.add(name, x * _STEP, y, symbol, kind, caption, filter(None, parents.split(", ")))
+    return graph
 
 
 def plot_groups(model: ClassConditionalModel, ax: Axes | None = None) -> Plot:
@@ -135,26 +166,25 @@ def plot_groups(model: ClassConditionalModel, ax: Axes | None = None) -> Plot:
     graph = PlateDiagram()
     blocks = _blocks(model._factor_scorers)
     groups = groups_of(model)
-    hidden = groups.noun != "classes"
     target = words(groups.target, 16)
-    step = _node_distance([name for name, *_ in blocks] + [family for *_, family in blocks])
-    symbol, caption, kind = ("z", "", "hidden") if hidden else ("y", target, "observed")
+    captions = [text for block in blocks for text in (block.name, block.family)]
+    step = max(_STEP, 2 * _RADIUS + 0.5 + max((text_width(text, 8) / 72 for text in captions), default=0.0))
     center = (len(blocks) - 1) / 2 * step
-    graph.nodes["shares"] = PlateNode(center, 3.3, "π", "", "parameter")
-    graph.nodes[target] = PlateNode(center, 2.3, symbol, caption, kind)
-    graph.edges.append(("shares", target))
-    rows = [target]
-    for k, (name, symbol_of_block, n, family) in enumerate(blocks):
-        x = k * step
-        graph.nodes[name] = PlateNode(x, 0.9, symbol_of_block, name, "observed")
-        graph.nodes[f"parameters of {name}"] = PlateNode(x, -0.9, "θ", family, "parameter")
-        graph.edges += [(target, name), (f"parameters of {name}", name)]
-        rows.append(name)
-        if n > 1:
-            graph.plate([name, f"parameters of {name}"], f"{n} columns", pad=0.12, below=0.62)
-    parameters = [f"parameters of {name}" for name, *_ in blocks]
-    graph.plate(rows, amount(_weight_of(model, groups.target), "rows"), pad=0.3, label_on_top=True)
-    if parameters:
+    is_hidden = groups.noun != "classes"
+    symbol = "z" if is_hidden else "y"
+    graph.add("shares", center, 3.3, "π", "parameter")
+    kind, caption = ("hidden", "") if is_hidden else ("observed", target)
+    graph.add(target, center, 2.3, symbol, kind, caption, parents=["shares"])
+    for k, block in enumerate(blocks):
+        parameter = f"parameters of {block.name}"
+        graph.add(parameter, k * step, -0.9, "θ", "parameter", block.family)
+        graph.add(block.name, k * step, 0.9, block.symbol, caption=block.name, parents=[target, parameter])
+        if block.n > 1:
+            graph.plate([block.name, parameter], f"{block.n} columns", pad=0.12, below=0.62)
+    names = [block.name for block in blocks]
+    graph.plate([target, *names], amount(_weight_of(model, groups.target), "rows"), pad=0.3, label_on_top=True)
+    if names:
+        parameters = [f"parameters of {name}" for name in names]
         graph.plate(parameters, amount(len(groups.labels), groups.noun), pad=0.42)
     return graph.draw(ax, f"{type(model).__name__}: p({symbol}) Π p(x | {symbol})")
 
@@ -169,26 +199,15 @@ def _plot_tree(model: TreeAugmentedNaiveBayes, ax: Axes | None) -> Plot:
 
 def _plot_one_dependence(model: AveragedOneDependence, ax: Axes | None) -> Plot:
     """Plot one member of an averaged one-dependence classifier: a column that is the parent of all others."""
-    graph = PlateDiagram()
     n = len({*model._required_columns})
-    n_classes = len(model.classes_)
-    graph.nodes = {
-        "shares": PlateNode(0.0, 3.3, "π", "", "parameter"),
-        "class": PlateNode(0.0, 2.3, "y", words(model.target_, 16), "observed"),
-        "parent": PlateNode(-_STEP, 0.9, "xᵢ", "", "observed"),
-        "others": PlateNode(_STEP, 0.9, "xⱼ", "", "observed"),
-        "parameters of parent": PlateNode(-_STEP, -1.1, "θ", "", "parameter"),
-        "parameters of others": PlateNode(_STEP, -1.1, "θ", "", "parameter"),
-    }
-    graph.edges = [("shares", "class"), ("class", "parent"), ("class", "others"), ("parent", "others")]
-    graph.edges += [(f"parameters of {name}", name) for name in ("parent", "others")]
+    table = _ONE_DEPENDENCE.format(target=words(model.target_, 16))
+    graph = _diagram(table)
     graph.plate(["others", "parameters of others"], f"{n - 1} other columns", pad=0.2, below=0.62)
-    graph.plate(
-        ["class", "parent", "others"], amount(_weight_of(model, model.target_), "rows"), pad=0.4, label_on_top=True
-    )
-    graph.plate(["parameters of parent", "parameters of others"], amount(n_classes, "classes"), pad=0.42)
-    title = f"{type(model).__name__}: mean over i of p(y, xᵢ) Π p(xⱼ | y, xᵢ)"
-    return graph.draw(ax, f"{title}, {n} columns")
+    rows = amount(_weight_of(model, model.target_), "rows")
+    graph.plate(["class", "parent", "others"], rows, pad=0.4, label_on_top=True)
+    classes = amount(len(model.classes_), "classes")
+    graph.plate(["parameters of parent", "parameters of others"], classes, pad=0.42)
+    return graph.draw(ax, f"{type(model).__name__}: mean over i of p(y, xᵢ) Π p(xⱼ | y, xᵢ), {n} columns")
 
 
 def plot_chain(model: HiddenMarkovModel, ax: Axes | None = None) -> Plot:
@@ -199,23 +218,9 @@ def plot_chain(model: HiddenMarkovModel, ax: Axes | None = None) -> Plot:
     model : HiddenMarkovModel
     ax : matplotlib Axes, optional
     """
-    graph = PlateDiagram()
     blocks = _blocks(model._estimated_hmm.parameters.scored)
-    caption = blocks[0][0] if len(blocks) == 1 else f"{sum(block[2] for block in blocks)} columns"
-    marks = ["₁", "₂", "…", "ₜ"]
-    for k, mark in enumerate(marks):
-        gap = mark == "…"
-        graph.nodes[f"state {mark}"] = PlateNode((k + 1) * _STEP, 1.6, "…" if gap else f"z{mark}")
-        if k:
-            graph.edges.append((f"state {marks[k - 1]}", f"state {mark}"))
-        if not gap:
-            last = caption if k == len(marks) - 1 else ""
-            graph.nodes[f"step {mark}"] = PlateNode((k + 1) * _STEP, 0.2, f"x{mark}", last, "observed")
-            graph.edges.append((f"state {mark}", f"step {mark}"))
-    graph.nodes["start"] = PlateNode(_STEP, 3.0, "π", "start", "parameter")
-    graph.nodes["transition"] = PlateNode(2.2 * _STEP, 3.0, "A", "transition", "parameter")
-    graph.nodes["emission"] = PlateNode(2 * _STEP, -1.5, "θ", "emission", "parameter")
-    graph.edges += [("start", "state ₁"), ("transition", "state ₂"), ("emission", "step ₂")]
+    caption = blocks[0].name if len(blocks) == 1 else f"{sum(block.n for block in blocks)} columns"
+    graph = _diagram(_CHAIN.format(caption=caption))
     inside = [name for name in graph.nodes if name.startswith(("state", "step"))]
     graph.plate(inside, amount(_weight_of(model, model._factor_names.start), "sequences"), pad=0.25)
     for repeated in ("transition", "emission"):
@@ -223,32 +228,38 @@ def plot_chain(model: HiddenMarkovModel, ax: Axes | None = None) -> Plot:
     return graph.draw(ax, f"{type(model).__name__}: p(z₁) Π p(zₜ | zₜ₋₁) Π p(xₜ | zₜ)")
 
 
-def _blocks(scored: Sequence[FactorScorer]) -> list[tuple[str, str, int, str]]:
-    """Return name, symbol, number of columns and family of each block; many blocks are summarized in the last."""
-    blocks = []
+class Block(NamedTuple):
+    """A node of a diagram for a block of columns: its name, symbol, number of columns and family."""
+
+    name: str
+    symbol: str
+    n: int
+    family: str
+
+
+def _blocks(scored: Sequence[FactorScorer]) -> list[Block]:
+    """Return the blocks of columns; many blocks are summarized in the last."""
+    blocks: list[Block] = []
     for scorer in scored:
         n = n_columns(scorer)
         family = type(scorer.family).__name__
-        if scorer.family.columnwise:
-            names = [name_of(name, 16) for name in scorer.factor.columns] if len(scorer.factor.columns) == n else []
-            if names and n <= 3 and len(scored) <= 2:
-                blocks += [(name, "x", 1, family) for name in names]
-                continue
-            joined = ", ".join(names) if 1 < len(names) <= 3 and len(", ".join(names)) <= 20 else ""
-            label = joined or (f"{n} columns" if len(scored) == 1 else f"block {len(blocks) + 1}")
-            shown = name_of(scorer.factor.columns[0], 16) if n == 1 else label
-            blocks.append((shown, "xⱼ" if n > 1 else "x", n, family))
+        columns = scorer.factor.columns
+        names = [name_of(name, 16) for name in columns] if len(columns) == n <= 3 else []
+        joined = ", ".join(names)
+        if n == 1:
+            blocks.append(Block(name_of(columns[0], 16), "x", n, family))
+        elif not scorer.family.columnwise:
+            blocks.append(Block(f"all {n} columns", "x", 1, family))
+        elif names and len(scored) <= 2:
+            blocks += [Block(name, "x", 1, family) for name in names]
+        elif names and len(joined) <= 20:
+            blocks.append(Block(joined, "xⱼ", n, family))
         else:
-            blocks.append((f"all {n} columns" if n > 1 else name_of(scorer.factor.columns[0], 16), "x", 1, family))
+            blocks.append(Block(f"{n} columns" if len(scored) == 1 else f"block {len(blocks) + 1}", "xⱼ", n, family))
     if len(blocks) > _MOST:
-        remaining = blocks[_MOST - 1 :]
-        blocks = [*blocks[: _MOST - 1], (f"{len(remaining)} more blocks", "x", 1, "")]
+        rest = Block(f"{len(blocks) - _MOST + 1} more blocks", "x", 1, "")
+        blocks = [*blocks[: _MOST - 1], rest]
     return blocks
-
-
-def _node_distance(captions: list[str]) -> float:
-    """Return the distance between nodes that leaves room for their captions."""
-    return max(_STEP, 2 * _RADIUS + 0.5 + max((text_width(caption, 8) / 72 for caption in captions), default=0.0))
 
 
 def _weight_of(model: Model, column: Name) -> float:

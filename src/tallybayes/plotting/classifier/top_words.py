@@ -11,23 +11,14 @@ from tallybayes.families.protocols.display import named_parameters
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.plotting.classifier.groups import groups_of
 from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import (
-    COLORS,
-    OTHERS,
-    WIDEST,
-    hide_top_right_spines,
-    note_above,
-    panels,
-    set_log_ticks,
-    set_title,
-    words,
-)
+from tallybayes.plotting.style import COLORS, OTHERS, WIDEST, note_above, panels, set_log_ticks, set_title, words
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
     from tallybayes.typing import Name
 
 _MOST_CLASSES = 12
+_COLUMNS = ("class", "word", "probability", "low", "high", "against", "other")
 
 
 def plot_words(model: ClassConditionalModel, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
@@ -43,51 +34,37 @@ def plot_words(model: ClassConditionalModel, column: Name | None = None, most: i
         Probability mass of the credible intervals.
     """
     factor = _word_factor(model, column)
-    probability = np.reshape(
-        next(iter(named_parameters(factor.family, factor.point).values())), (len(model.classes_), -1)
-    )
+    probability = next(iter(named_parameters(factor.family, factor.point).values()))
+    probability = np.reshape(probability, (len(model.classes_), -1))
     groups = groups_of(model)
     classes = groups.labels
     kept = groups.most_frequent(_MOST_CLASSES)
     axes = panels(len(kept), 3, 3.7, 0.9 + 0.24 * min(most, probability.shape[1]))
-    table: dict[str, list[Any]] = {
-        name: [] for name in ("class", "word", "probability", "low", "high", "against", "other")
-    }
+    rows: list[tuple[Any, ...]] = []
     for ax, k in zip(axes, kept, strict=True):
         other = np.where(np.arange(len(classes))[:, None] == k, -np.inf, probability).argmax(axis=0)
-        top = _by_weight(probability[k], probability[other, np.arange(probability.shape[1])])[:most]
-        for position, word in enumerate(top):
-            low, high = (np.asarray(end).reshape(-1) for end in factor.posterior_of(int(word)).interval(mass))
+        top = _by_weight(probability[k], probability[other, np.arange(probability.shape[1])])[:most].tolist()
+        names = [factor.name_within(word) if factor.is_block else factor.columns[word] for word in top]
+        for position, (word, name) in enumerate(zip(top, names, strict=True)):
+            low, high = (np.asarray(end).reshape(-1) for end in factor.posterior_of(word).interval(mass))
             against = int(other[word])
-            name = factor.name_within(int(word)) if factor.is_block else factor.columns[int(word)]
-            if len(classes) > 1:
-                ax.plot([low[against], high[against]], [position, position], color=OTHERS, linewidth=2, zorder=1)
-                ax.plot(probability[against, word], position, "o", color=OTHERS, markersize=4, zorder=2)
-            ax.plot([low[k], high[k]], [position, position], color=COLORS[0], linewidth=2, zorder=3)
-            ax.plot(probability[k, word], position, "o", color=COLORS[0], markersize=4, zorder=4)
-            row_values = (
-                classes[k],
-                name,
-                probability[k, word],
-                low[k],
-                high[k],
-                classes[against],
-                probability[against, word],
-            )
-            for key, value in zip(table, row_values, strict=True):
-                table[key].append(value)
-        shown = table["word"][len(table["word"]) - len(top) :]
-        ax.set_yticks(range(len(top)), [words(name, WIDEST) for name in shown])
+            drawn = [(k, COLORS[0])] if len(classes) == 1 else [(against, OTHERS), (k, COLORS[0])]
+            for group, color in drawn:
+                ends = [low[group], high[group]]
+                ax.plot(ends, [position, position], color=color, linewidth=2)
+                ax.plot(probability[group, word], position, "o", color=color, markersize=4)
+            numbers = probability[k, word], low[k], high[k]
+            rows.append((classes[k], name, *numbers, classes[against], probability[against, word]))
+        ax.set_yticks(range(len(top)), [words(name, WIDEST) for name in names])
         ax.set_xscale("log")
         set_log_ticks(ax, *ax.get_xlim())
         ax.invert_yaxis()
         ax.set_xlabel("word probability" if factor.family.is_bag_of_words else "probability of presence", fontsize=9)
         ax.tick_params(labelsize=9)
         set_title(ax, words(classes[k], WIDEST))
-        hide_top_right_spines(ax)
     note = f"blue: the class; gray: the other class with the highest probability; {mass:.0%} intervals"
     note_above(axes[0].figure, note, groups.note(len(kept)))
-    return Plot(axes, table)
+    return Plot(axes, {name: [row[k] for row in rows] for k, name in enumerate(_COLUMNS)})
 
 
 def _by_weight(in_class: np.ndarray, in_other: np.ndarray) -> np.ndarray:

@@ -6,29 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.hmm.states import as_numbers, draw_probabilities
-from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import (
-    COLORS,
-    NOTE,
-    WIDEST,
-    GroupStyle,
-    all_axes,
-    group_styles,
-    hide_top_right_spines,
-    legend_beside,
-    name_of,
-)
+from tallybayes.plotting.charts import curve_with_band
+from tallybayes.plotting.hmm.states import as_numbers, column_label, column_panels, draw_areas
+from tallybayes.plotting.plot import Plot, PlotAxes
+from tallybayes.plotting.style import COLORS, DOTS, NOTE, group_styles, legend_beside, name_of, shown_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.models.hmm.inference.forecast import Column, Forecast
 
-_MAX_PANELS = 5  # columns above each other
 
-
-def plot_forecast(forecast: Forecast, ax: Axes | np.ndarray | None = None) -> Plot:
+def plot_forecast(forecast: Forecast, ax: PlotAxes = None) -> Plot:
     """Plot a forecast: one panel for each column, and the state probabilities below.
 
     Numbers are drawn as a line with an interval band, categorical columns as stacked probabilities.
@@ -39,38 +28,33 @@ def plot_forecast(forecast: Forecast, ax: Axes | np.ndarray | None = None) -> Pl
     ax : matplotlib Axes, optional
         One for each column, and one more for the states.
     """
-    columns = [*forecast.mean, *forecast.labels]
-    n_panels = _MAX_PANELS if ax is None else max(1, np.asarray(ax, dtype=object).size - 1)
-    shown = columns[:n_panels]
-    heights = [2.0] * len(shown) + [1.0]
-    options = {"figsize": (9, 1.4 * sum(heights) + 0.8), "layout": "constrained", "height_ratios": heights}
-    axes = all_axes(ax, nrows=len(shown) + 1, sharex=True, **options)
+    names = [*forecast.mean, *forecast.labels]
+    axes = column_panels(ax, len(names))
     past = forecast.history.n_steps
-    ahead = forecast.history.n_steps + np.arange(len(forecast))
-    for panel, name in zip(axes, shown, strict=False):
-        if name in forecast.mean:
-            _draw_numbers(panel, forecast, name, ahead)
+    ahead = past + np.arange(len(forecast))
+    parts: list[tuple[str, str, np.ndarray]] = []  # column, what, values
+    for name in forecast.mean:
+        series = {"mean": forecast.mean, "low": forecast.low, "high": forecast.high}
+        parts += [(name_of(name, 60), what, values[name]) for what, values in series.items()]
+    stacks = {name: (name_of(name, 60), "label", proba) for name, proba in forecast.labels.items()}
+    states = ("state", "state", dict(zip(forecast.states.tolist(), forecast.proba.T, strict=True)))
+    for column, _, proba_of in (*stacks.values(), states):
+        parts += [(column, f"p({label})", proba) for label, proba in proba_of.items()]
+    for panel, name in zip(axes[:-1], names, strict=False):
+        if name in stacks:
+            _draw_probabilities(panel, ahead, *stacks[name][1:])
         else:
-            table = forecast.labels[name]
-            p = np.stack(list(table.values()), axis=-1)
-            styles = group_styles(list(table), np.nansum(p, axis=0), "labels")
-            draw_probabilities(panel, ahead, p, styles)
-            _add_area_legend(panel, styles, "label")
-            panel.set_xlabel("")
-        panel.set_ylabel("step" if name == 0 and len(columns) == 1 else name_of(name, WIDEST))
-    states = forecast.states.tolist()
-    styles = group_styles(states, np.nansum(forecast.proba, axis=0), "states")
-    draw_probabilities(axes[-1], ahead, forecast.proba, styles)
-    _add_area_legend(axes[-1], styles, "state")
+            _draw_numbers(panel, forecast, name, ahead)
+        panel.set_ylabel(column_label(name, names))
+    _draw_probabilities(axes[-1], ahead, *states[1:])
     first = past - max((len(column) for column in forecast.history.cells.values()), default=0)
-    axes[-1].set_xlim(first - 0.5, ahead[-1] + 0.5)
-    for each in axes:
-        hide_top_right_spines(each)
-        if past and first < past:
-            each.axvline(past - 0.5, color=NOTE, linewidth=0.8, linestyle=":")
-    if len(shown) < len(columns):
-        axes[0].set_title(f"showing {len(shown)} of {len(columns)} columns", fontsize=10, color=NOTE)
-    return Plot(axes, *_plotted_tables(forecast, states))
+    axes[-1].set(xlim=(first - 0.5, ahead[-1] + 0.5), ylabel="p(state)", xlabel="time")
+    if first < past:
+        for panel in axes:
+            panel.axvline(past - 0.5, color=NOTE, linewidth=0.8, linestyle=":")
+    axes[0].set_title(shown_of(len(axes) - 1, len(names), "columns"), fontsize=10, color=NOTE)
+    steps = range(1, len(forecast) + 1)
+    return Plot(axes, *({"step": steps, "column": column, "what": what, "value": v} for column, what, v in parts))
 
 
 def _draw_numbers(panel: Axes, forecast: Forecast, name: Column, ahead: np.ndarray) -> None:
@@ -80,37 +64,18 @@ def _draw_numbers(panel: Axes, forecast: Forecast, name: Column, ahead: np.ndarr
         values, _ = as_numbers(np.asarray(forecast.history.cells[name]))
         time = ahead[0] - len(values) + np.arange(len(values))
         panel.plot(time, values, color="#777777", linewidth=1.0, marker="o", markersize=2.5)
-    color = COLORS[0]
-    panel.fill_between(
-        ahead, low, high, color=color, alpha=0.25, linewidth=0, label=f"{100 * forecast.mass:.4g} % interval"
-    )
-    panel.plot(ahead, mean, color=color, linewidth=1.8, marker="o" if len(ahead) < 30 else None, markersize=3)
-    panel.plot([], [], color=color, linewidth=1.8, label="mean")
+    marker = "o" if len(ahead) < 30 else None
+    line: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8, "marker": marker, "markersize": 3}
+    interval = f"{100 * forecast.mass:.4g} % interval"
+    curve_with_band(panel, ahead, mean, low, high, interval=interval, label="mean", **line)
     if len(ahead) == 1:  # a band of one step has no area
-        panel.vlines(ahead, low, high, color=color, alpha=0.6, linewidth=3)
+        panel.vlines(ahead, low, high, color=COLORS[0], alpha=0.6, linewidth=3)
     legend_beside(panel)
 
 
-def _add_area_legend(panel: Axes, styles: list[GroupStyle], what: str) -> None:
-    """Add a legend of the stacked areas, in the order of the stack."""
-    for style in styles:
-        if style.label is not None and not str(style.label).startswith("_"):
-            panel.scatter([], [], color=style.color, label=style.label, marker="s")
-    legend_beside(panel, what)
-
-
-def _plotted_tables(forecast: Forecast, states: list[Any]) -> list[dict[str, Any]]:
-    """Return the plotted numbers as tables."""
-    steps = list(range(1, len(forecast) + 1))
-    parts: list[dict[str, Any]] = []
-    for name in forecast.mean:
-        for what, values in (("mean", forecast.mean), ("low", forecast.low), ("high", forecast.high)):
-            parts.append({"step": steps, "column": name_of(name, 60), "what": what, "value": values[name].tolist()})
-    for name, table in forecast.labels.items():
-        for label, p in table.items():
-            parts.append({"step": steps, "column": name_of(name, 60), "what": f"p({label})", "value": p.tolist()})
-    for index, state in enumerate(states):
-        parts.append(
-            {"step": steps, "column": "state", "what": f"p({state})", "value": forecast.proba[:, index].tolist()}
-        )
-    return parts
+def _draw_probabilities(panel: Axes, ahead: np.ndarray, noun: str, proba_of: dict[object, np.ndarray]) -> None:
+    """Draw the probabilities of labels or states as stacked areas."""
+    proba = np.stack(list(proba_of.values()), axis=-1)
+    styles = group_styles(list(proba_of), np.nansum(proba, axis=0), f"{noun}s")
+    draw_areas(panel, ahead, proba, styles)
+    legend_beside(panel, noun, styles, **{**DOTS, "marker": "s"})

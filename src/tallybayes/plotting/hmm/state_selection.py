@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.plotting.charts import error_bars
 from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes
+from tallybayes.plotting.style import COLORS, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,23 +27,15 @@ def plot_choice(selection: StateSelection, ax: Axes | None = None) -> Plot:
     order = np.argsort(selection.candidates, kind="stable")
     numbers = np.array(selection.candidates)[order]
     value, low, high = np.array([tuple(selection.scores[k]) for k in order]).T
-    ax = new_axes(ax, figsize=(6.5, 4), layout="constrained")
+    is_best = numbers == selection.n_states
+    ax = new_axes(ax, 6.5, 4)
     shown = np.isfinite(value)
-    if selection.by == "held_out":
-        ends = [np.where(np.isfinite(end), end, value) for end in (low, high)]
-        errors = np.abs(np.stack([value - ends[0], ends[1] - value]))[:, shown]
-        ax.errorbar(numbers[shown], value[shown], yerr=errors, color=COLORS[0], marker="o", capsize=3, linewidth=1.4)
-    else:
-        ax.plot(numbers[shown], value[shown], "o-", color=COLORS[0], linewidth=1.4)
-    best = selection.scores[selection.candidates.index(selection.n_states)].value
-    ax.plot(
-        [selection.n_states], [best], "o", color=COLORS[1], markersize=9, zorder=3, label=f"best: {selection.n_states}"
-    )
+    errors = error_bars(value, low, high)[:, shown] if selection.by == "held_out" else None
+    ax.errorbar(numbers[shown], value[shown], errors, color=COLORS[0], marker="o", capsize=3)
+    best: dict[str, Any] = {"markersize": 9, "zorder": 3, "label": f"best: {selection.n_states}"}
+    ax.plot(numbers[is_best], value[is_best], "o", color=COLORS[1], **best)
     ax.legend(frameon=False)
-    ax.set_xlabel("states")
-    ax.set_ylabel(selection.criterion)
+    ax.set(xlabel="states", ylabel=selection.criterion)
     if len(numbers) <= 20:
-        ax.set_xticks(numbers.tolist())
-    hide_top_right_spines(ax)
-    table = {"n_states": numbers.tolist(), "value": value.tolist(), "low": low.tolist(), "high": high.tolist()}
-    return Plot(ax, {**table, "best": (numbers == selection.n_states).tolist()})
+        ax.set_xticks(numbers)
+    return Plot(ax, {"n_states": numbers, "value": value, "low": low, "high": high, "best": is_best})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from tallybayes.models.network.inference.clique_tree import Propagated
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, check_possible
-from tallybayes.plotting.network.node_boxes import AFTER, BEFORE, NOTE, Bars, shorten
+from tallybayes.plotting.network.node_boxes import AFTER, BEFORE
 from tallybayes.plotting.plot import Plot, PlotTable
-from tallybayes.plotting.style import hide_top_right_spines, new_axes
+from tallybayes.plotting.style import NOTE, legend_above, new_axes, words
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
 
@@ -24,8 +24,58 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MAX_NODES = 12  # nodes shown by default
+_MAX_BARS = 6  # levels of a node
 
-Posterior = np.ndarray | None  # probabilities of levels, or means of columns; None if undefined
+
+class Change(NamedTuple):
+    """The posterior of a node before and after evidence: probabilities of levels, or means; None if undefined."""
+
+    before: np.ndarray | None
+    after: np.ndarray | None
+
+    @property
+    def undefined(self) -> str:
+        """Which of the two is undefined, if any."""
+        if self.before is None and self.after is None:
+            return "undefined"
+        return "undefined before" if self.before is None else "undefined after" if self.after is None else ""
+
+    @property
+    def bits(self) -> float:
+        """The Kullback–Leibler divergence of the posterior from the prior; NaN if one is undefined."""
+        if self.before is None or self.after is None:
+            return np.nan
+        positive = self.after > 0
+        with np.errstate(divide="ignore"):  # an intervention can set what has probability 0
+            ratios = np.log2(self.after[positive]) - np.log2(self.before[positive])
+        return max(0.0, round(float(self.after[positive] @ ratios), 12))  # rounding must not order nodes
+
+    @property
+    def information(self) -> str:
+        """The information about the node, as shown."""
+        return self.undefined or (f"{self.bits:.3f} bits" if np.isfinite(self.bits) else "∞ bits")
+
+    @property
+    def rank(self) -> float:
+        """The sort key: by bits, then nodes undefined on one side, then those without information."""
+        return {"": -self.bits, "undefined": 1.0}.get(self.undefined, -1e-13)
+
+    def by_level(self, levels: Sequence[Any]) -> tuple[list[str], Change]:
+        """Return the shown levels and their probabilities: of many levels, the most probable ones and all others."""
+        labels = [words(level, 16) for level in levels]
+        defined = [side for side in self if side is not None]
+        if len(labels) <= _MAX_BARS or not defined:
+            return (labels if defined else []), self
+        kept = np.sort(np.argsort(-np.max(defined, axis=0), kind="stable")[: _MAX_BARS - 1])
+        sides = [None if side is None else np.append(side[kept], np.delete(side, kept).sum()) for side in self]
+        return [*(labels[k] for k in kept), f"{len(labels) - len(kept)} others"], Change(*sides)
+
+
+def posterior_changes(network: EstimatedNetwork, given: GivenNodes, do: GivenNodes) -> dict[Name, Change]:
+    """Return the posteriors of all nodes before and after evidence."""
+    before = node_posteriors(network)
+    after = node_posteriors(network, given, do)
+    return {node: Change(before.get(node), after.get(node)) for node in network.inference.structure.nodes}
 
 
 def node_posteriors(
@@ -89,104 +139,51 @@ def plot_posteriors(
     if chosen == []:
         raise DataError.wrong_type("nodes", repr(nodes), "at least one discrete node")
     network.inference.require_discrete(chosen or ())
-    after = node_posteriors(network, given, do)
-    before = node_posteriors(network)
+    changes = posterior_changes(network, given, do)
     if chosen is None:
         observed = {node for node, value in (given or {}).items() if not isinstance(value, Mapping)} | set(do or ())
         free = [node for node in network.levels if node not in observed]
-        chosen = sorted(free, key=lambda node: _rank(before.get(node), after.get(node)))[:_MAX_NODES]
+        chosen = sorted(free, key=lambda node: changes[node].rank)[:_MAX_NODES]
     if not chosen:
         raise DataError(
             "nodes: all discrete nodes are observed.\n"
             "    Remove some from given= and do=, or name nodes to show in nodes=."
         )
-    bars = {node: Bars.of_levels(network.levels[node], before.get(node), after.get(node)) for node in chosen}
-    height = 1.1 + 0.2 * sum(len(of_node.labels) + 1.3 for of_node in bars.values())
-    ax = new_axes(ax, figsize=(6.5, height), layout="constrained")
-    _draw_bars(ax, bars, {node: information_label(before.get(node), after.get(node)) for node in chosen})
-    _draw_legend(ax, f"given {format_known(given, do)}")
-    hide_top_right_spines(ax)
-    return Plot(ax, posterior_table(network, before, after, chosen))
+    bars = {node: changes[node].by_level(network.levels[node]) for node in chosen}
+    ax = new_axes(ax, 6.5, 1.1 + 0.2 * sum(len(labels) + 1.3 for labels, _ in bars.values()))
+    _draw_bars(ax, bars, {node: changes[node].information for node in chosen})
+    legend_above(ax, {"before": (BEFORE, BEFORE), f"given {format_known(given, do)}": (AFTER, AFTER)})
+    return Plot(ax, posterior_table(network, {node: changes[node] for node in chosen}))
 
 
-def _draw_bars(ax: Axes, bars: Mapping[Name, Bars], notes: Mapping[Name, str]) -> None:
+def _draw_bars(ax: Axes, bars: Mapping[Name, tuple[list[str], Change]], notes: Mapping[Name, str]) -> None:
     """Draw the bars of all nodes below each other, with a title and a note for each."""
     ticks: dict[float, str] = {}
     y = 0.0
-    for node, of_node in bars.items():
-        ax.text(0.006, y, shorten(node, 40), weight="bold", fontsize=10, va="center", parse_math=False)
+    for node, (labels, change) in bars.items():
+        ax.text(0.006, y, words(node, 40), weight="bold", fontsize=10, va="center")
         ax.text(1.0, y, notes[node], fontsize=9, va="center", ha="right", color=NOTE)
-        positions = y + 1 + np.arange(len(of_node.labels))
-        for side, shift, color in ((of_node.before, -0.2, BEFORE), (of_node.after, 0.2, AFTER)):
+        positions = y + 1 + np.arange(len(labels))
+        for side, shift, color in zip(change, (-0.2, 0.2), (BEFORE, AFTER), strict=True):
             if side is not None:
                 ax.barh(positions + shift, side, 0.36, color=color)
-        ticks |= dict(zip(positions.tolist(), of_node.labels, strict=True))
-        y += len(of_node.labels) + 1.3
-    ax.set_yticks(list(ticks), list(ticks.values()), fontsize=9, parse_math=False)
+        ticks |= dict(zip(positions.tolist(), labels, strict=True))
+        y += len(labels) + 1.3
+    ax.set_yticks(list(ticks), list(ticks.values()), fontsize=9)
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(y - 0.6, -0.7)
-    ax.set_xlim(0.0, 1.0)
-    ax.set_xlabel("probability")
+    ax.set(ylim=(y - 0.6, -0.7), xlim=(0.0, 1.0), xlabel="probability")
 
 
-def _draw_legend(ax: Axes, title: str) -> None:
-    from matplotlib.patches import Patch
-
-    handles = [Patch(color=color, label=label) for label, color in (("before", BEFORE), (title, AFTER))]
-    position: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
-    for text in ax.legend(handles=handles, ncols=2, frameon=False, **position).get_texts():
-        text.set_parse_math(False)
-
-
-def posterior_table(
-    network: EstimatedNetwork,
-    before: Mapping[Name, np.ndarray],
-    after: Mapping[Name, np.ndarray],
-    nodes: Iterable[Name],
-) -> PlotTable:
+def posterior_table(network: EstimatedNetwork, changes: Mapping[Name, Change]) -> PlotTable:
     """Return the distributions of nodes before and after: a row for every level, or for the mean."""
-    table: dict[str, list[Any]] = {"node": [], "level": [], "before": [], "after": []}
-    for node in nodes:
-        sides = {"before": before.get(node), "after": after.get(node)}
-        levels = network.levels.get(node, ["mean"])
+    rows = []
+    for node, change in changes.items():
         is_block = node not in network.levels and network.inference.widths[node] > 1
-        if is_block or all(side is None for side in sides.values()):
-            continue
-        table["node"] += [node] * len(levels)
-        table["level"] += list(levels)
-        for name, side in sides.items():
-            table[name] += [np.nan] * len(levels) if side is None else list(side)
-    return dict(table)
-
-
-def undefined_label(before: Posterior, after: Posterior) -> str:
-    """Return which of the two posteriors is undefined, if any."""
-    if before is None and after is None:
-        return "undefined"
-    return "undefined before" if before is None else "undefined after" if after is None else ""
-
-
-def _bits(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the Kullback–Leibler divergence of the posterior from the prior, in bits."""
-    positive = after > 0
-    with np.errstate(divide="ignore"):  # an intervention can set what has probability 0
-        bits = float(np.sum(after[positive] * (np.log2(after[positive]) - np.log2(before[positive]))))
-    return max(0.0, round(bits, 12))  # rounding must not order nodes without information
-
-
-def information_label(before: Posterior, after: Posterior) -> str:
-    """Return the information about a node, as shown."""
-    if before is None or after is None:
-        return undefined_label(before, after)
-    bits = _bits(before, after)
-    return f"{bits:.3f} bits" if np.isfinite(bits) else "∞ bits"
-
-
-def _rank(before: Posterior, after: Posterior) -> float:
-    """Return the sort key of a node: by bits, then nodes undefined on one side, then those without information."""
-    if before is not None and after is not None:
-        return -_bits(before, after)
-    return 1.0 if before is None and after is None else -1e-13
+        if not is_block and change.undefined != "undefined":
+            levels = network.levels.get(node, ["mean"])
+            sides = [np.full(len(levels), np.nan) if side is None else side for side in change]
+            rows += list(zip([node] * len(levels), levels, *sides, strict=True))
+    return {name: [row[k] for row in rows] for k, name in enumerate(("node", "level", "before", "after"))}
 
 
 def format_known(given: GivenNodes, do: GivenNodes) -> str:
@@ -197,4 +194,4 @@ def format_known(given: GivenNodes, do: GivenNodes) -> str:
     ]
     parts += [f"do({node} = {value})" for node, value in (do or {}).items()]
     shown = parts if len(parts) <= 3 else [*parts[:2], f"{len(parts) - 2} more"]
-    return ", ".join(shorten(part, 40) for part in shown) or "nothing"
+    return ", ".join(words(part, 40) for part in shown) or "nothing"

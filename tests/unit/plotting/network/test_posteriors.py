@@ -10,7 +10,7 @@ import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError
 from tallybayes.models.network.inference.clique_tree import CliqueTree
 from tallybayes.plotting.network.node_boxes import AFTER, BEFORE
-from tallybayes.plotting.network.posteriors import information_label, node_posteriors
+from tallybayes.plotting.network.posteriors import Change, node_posteriors
 from tests.unit.plotting.network_pictures import (
     assert_words_are_in_boxes,
     bars_in,
@@ -200,7 +200,7 @@ def test_information_is_never_negative():
     before = rng.dirichlet(np.ones(4), 200)
     after = before * (1 + 4e-16 * rng.normal(size=before.shape))
     assert (np.sum(after * np.log2(after / before), axis=1) < 0).any()
-    assert {information_label(*pair) for pair in zip(before, after, strict=True)} == {"0.000 bits"}
+    assert {Change(*pair).information for pair in zip(before, after, strict=True)} == {"0.000 bits"}
 
 
 @pytest.mark.parametrize(
