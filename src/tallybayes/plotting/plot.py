@@ -80,5 +80,5 @@ class Plot:
 def table_of(names: tuple[str, str, str], rows: Iterable[Any], columns: Iterable[Any], values: Any) -> dict[str, Any]:
     """Return a matrix as a table with the columns row, column and value."""
     pairs = [(row, column) for row in rows for column in columns]
-    cells = [*map(list, zip(*pairs, strict=True)), np.asarray(values, dtype=float).ravel()]
-    return dict(zip(names, cells, strict=True))
+    ends = [[row for row, _ in pairs], [column for _, column in pairs]]
+    return dict(zip(names, [*ends, np.asarray(values, dtype=float).ravel()], strict=True))

@@ -39,7 +39,7 @@ class ClassConditionalPlane:
     others: ClassVar[str] = "marginalized"
     across: ClassVar[int] = ACROSS
 
-    def __init__(self, model: ClassConditionalModel) -> None:
+    def __init__(self, model: Any) -> None:
         self.model = model
         self.columns = [column for column in columns_in(model) if not column.family.is_bag_of_words]
         self.names = [column.name for column in self.columns]
