@@ -54,7 +54,7 @@ class Report:
 
 
 def report(
-    model: Classifier,
+    model: Any,
     data: Rows,
     target: Labels,
     *,
