@@ -414,6 +414,7 @@ SCORERS = {
     "leave_one_out_scorer",
     "row_scorer",
     "factor_scorer",
+    "factor_tables",
     "explanation",
     "linear_form",
 }  # where a form becomes numbers

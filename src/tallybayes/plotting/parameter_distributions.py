@@ -17,6 +17,7 @@ from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInv
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import DataError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.plotting.plot import Plot, PlotAxes, PlotTable
 from tallybayes.plotting.style import (
     COLORS,
@@ -193,7 +194,9 @@ def _draw_update(
     for estimate, value in points.items():
         if np.isfinite(value) and grid[0] <= value <= grid[-1]:
             label, color, line, _ = _ESTIMATES[estimate]
-            which = "joint " if joint and estimate == "map" else ""  # the joint mode differs from the marginal modes
+            which = (
+                "joint " if joint and read_estimate(estimate).takes_mode else ""
+            )  # the joint mode differs from the marginal modes
             panel.axvline(value, color=color, linestyle=line, label=f"{which}{label} {value:.4g}", zorder=4)
     legend_beside(panel)
     return [{"curve": curve, "parameter": name, "value": grid, "density": density} for curve, density in curves.items()]
