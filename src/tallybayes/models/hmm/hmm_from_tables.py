@@ -118,7 +118,7 @@ def read_tables(
 
 def _part(factor: Factor, table: np.ndarray) -> ParameterBlock:
     """Return the parameters of transitions, ends or components."""
-    levels = [tuple(range(table.shape[1]))] if isinstance(factor.family, Categorical) else []
+    levels = [tuple(range(table.shape[1]))] if factor.family.cell_type == "codes" else []
     return ParameterBlock((), factor.family, {"probability": table}, levels)
 
 
