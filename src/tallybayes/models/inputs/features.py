@@ -21,6 +21,7 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.families.text import Text
 from tallybayes.messages import closest_names, did_you_mean
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Labels, Rows
 from tallybayes.warnings import warn
 
 _TEXT = Text()
@@ -28,7 +29,7 @@ _TEXT = Text()
 _LABELS = (str, bool, np.bool_, bytes, complex, date, time, timedelta, np.datetime64, np.timedelta64)
 
 
-def open_features(X: Any) -> Table:
+def open_features(X: Rows) -> Table:
     """Return X as a table; unusual arrays are checked by scikit-learn."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
         return open_table(X)
@@ -52,7 +53,7 @@ def open_features(X: Any) -> Table:
     return open_table(checked)
 
 
-def _holds_labels(X: Any) -> bool:
+def _holds_labels(X: Rows) -> bool:
     """Return whether an array of objects, or rows as lists, have non-numeric values.
 
     Such columns are read one by one.
@@ -65,7 +66,7 @@ def _holds_labels(X: Any) -> bool:
     return any(issubclass(kind, _LABELS) for kind in kinds)
 
 
-def is_texts(X: Any) -> bool:
+def is_texts(X: Rows) -> bool:
     """Return whether X is a single column of strings: a list, an array of one axis, or a series."""
     if isinstance(X, list | tuple):
         kinds = set(map(type, X))
@@ -98,7 +99,7 @@ def as_rows(X: Any, model: Any = None) -> Any:
     return X
 
 
-def is_row(X: Any) -> bool:
+def is_row(X: Rows) -> bool:
     """Return whether X is a pandas series, whose index may be column names."""
     return hasattr(X, "index") and hasattr(X, "to_dict") and not hasattr(X, "columns")
 
@@ -119,7 +120,7 @@ def one_row(given: Any) -> Any:
     return {**given, **single}
 
 
-def is_rows_of_mappings(X: Any) -> bool:
+def is_rows_of_mappings(X: Rows) -> bool:
     """Return whether X is a list of dictionaries, one for every row; an absent key is a missing cell."""
     return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
 
@@ -153,7 +154,7 @@ def warn_unobserved(columns: Collection[Name], nodes: Collection[Name], predicte
         )
 
 
-def check_feature_names(model: Any, X: Any, found: Iterable[Name]) -> None:
+def check_feature_names(model: Any, X: Rows, found: Iterable[Name]) -> None:
     """Raise ValueError if a frame has other columns than were fitted, as scikit-learn does, with the closest names."""
     from sklearn.utils.validation import _check_feature_names
 
@@ -172,7 +173,7 @@ def is_name(value: Any) -> TypeGuard[Any]:
     return isinstance(value, str | int | np.integer) and not isinstance(value, bool)
 
 
-def feature_names(X: Any, table: Table) -> np.ndarray | None:
+def feature_names(X: Rows, table: Table) -> np.ndarray | None:
     """Return the column names of a data frame, if all are strings, as scikit-learn does."""
     if not hasattr(X, "columns") or isinstance(X, Mapping | Table) or hasattr(X, "nnz"):
         return None
@@ -182,12 +183,12 @@ def feature_names(X: Any, table: Table) -> np.ndarray | None:
     return np.array(names, dtype=object)
 
 
-def check_target(y: Any, n_rows: int) -> Any:
+def check_target(y: Labels | None, n_rows: int) -> Any:
     """Return the column of the target, with one label for every row; the same object if it is valid."""
     return read_target(y, n_rows)[1]
 
 
-def read_target(y: Any, n_rows: int) -> tuple[Any, Any]:
+def read_target(y: Labels | None, n_rows: int) -> tuple[Any, Any]:
     """Return the target as given, without a frame around it, and as a column with one label for every row."""
     if y is None:
         raise DataError(
@@ -230,7 +231,7 @@ def only_column(y: Any) -> Any:
     return frame[frame.columns[0]].to_native()
 
 
-def target_dtype(y: Any) -> np.dtype | None:
+def target_dtype(y: Labels | None) -> np.dtype | None:
     """Return the data type of the target, for predictions."""
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, np.dtype):
@@ -250,7 +251,7 @@ def continuous_target(error: LabelError) -> LabelError:
     )
 
 
-def target_name(y: Any, default: str, table: Table) -> str:
+def target_name(y: Labels | None, default: str, table: Table) -> str:
     """Return the name of a Series of targets, or the default, with underscores where X has a column of that name."""
     name = getattr(y, "name", None)
     if not isinstance(name, str) or not name:

@@ -36,6 +36,7 @@ from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 _DTYPE = re.compile(r"[<>|=][biufOSU][0-9]{0,9}")  # data types of labels, in a file
 
@@ -98,7 +99,7 @@ class InputFormat(NamedTuple):
         )
 
 
-def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, Table, Any]:
+def read_initial_rows(X: Rows, y: Labels | None, sample_weight: SampleWeights) -> tuple[InputFormat, Table, Any]:
     """Return the format of the first rows, X and y as one table, and the weights."""
     X = as_rows(X)
     table, weight = with_weight(open_features(X), sample_weight)
@@ -118,7 +119,7 @@ def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, 
     return input_format, parts.with_column(target, column), weight
 
 
-def _describe_features(X: Any, table: Table, target: Name | None) -> tuple[int, tuple[str, ...] | None]:
+def _describe_features(X: Rows, table: Table, target: Name | None) -> tuple[int, tuple[str, ...] | None]:
     """Return the number of features, and their names if X is a frame, a mapping, a list of mappings, or a source."""
     if target is None and table.matrix is not None:
         return table.matrix.shape[1], None
@@ -140,7 +141,7 @@ def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
     return () if parts is table else tuple(name for name in table.columns if name not in parts.columns)
 
 
-def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
+def read_more_rows(model: Any, X: Rows, y: Labels | None, sample_weight: SampleWeights) -> tuple[Table, Any]:
     """Return more rows for a fitted model: X and y as one table in its format, and the weights."""
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
@@ -156,7 +157,7 @@ def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Tabl
     return with_parts_of_dates(table, _parts_of_dates(model)), weight
 
 
-def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, Table, np.ndarray | None]:
+def read_codes(model: Any, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> tuple[np.ndarray, Table, np.ndarray | None]:
     """Return labeled rows for a fitted classifier: the class codes, the rows without the target, and the weights."""
     table, weight = read_more_rows(model, X, y, sample_weight)
     if table.n_rows == 0:
@@ -175,7 +176,7 @@ def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[n
     return codes, table.without(model._target), check_weight(weight, table.n_rows, any_size=True)
 
 
-def open_columns(model: Any, X: Any) -> Table:
+def open_columns(model: Any, X: Rows) -> Table:
     """Return the features of rows in the format of the model."""
     if isinstance(X, list | tuple) and not X and model._text_readers and not model.input_format_.by_name:
         X = np.zeros(0, dtype=str)  # no texts
@@ -185,7 +186,7 @@ def open_columns(model: Any, X: Any) -> Table:
     return with_parts_of_dates(table, _parts_of_dates(model))
 
 
-def open_rows(model: Any, X: Any) -> Table:
+def open_rows(model: Any, X: Rows) -> Table:
     """Return the features of rows, with invalid cells masked and with missing-value indicators."""
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f" and model._n_float_columns == X.shape[1]:
         return open_table(X)  # without any conversion or check
@@ -240,7 +241,7 @@ def shaped(
     return columns
 
 
-def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
+def with_weight(table: Table, sample_weight: SampleWeights) -> tuple[Table, Any]:
     """Return the table without the column of the weights, and the weights."""
     if not is_name(sample_weight):
         return table, sample_weight
@@ -248,7 +249,7 @@ def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
     return table.without(sample_weight), weight
 
 
-def _as_fitted(model: Any, X: Any, table: Table) -> Table:
+def _as_fitted(model: Any, X: Rows, table: Table) -> Table:
     """Return the features as they were fitted: sparse or dense, absent keys of rows as missing cells."""
     names = model._required_columns
     absent = [name for name in names if name not in table.columns]
@@ -287,7 +288,7 @@ def _parts_of_dates(model: Any) -> list[Name]:
     return model._cached("parts of dates", make) if hasattr(model, "_cached") else make()
 
 
-def _check_features(model: Any, X: Any, table: Table) -> None:
+def _check_features(model: Any, X: Rows, table: Table) -> None:
     shape: InputFormat = model.input_format_
     if shape.by_name:
         return
