@@ -87,7 +87,7 @@ class Difference(Result):
                 ]
                 for label, counts in self.classes.items()
             ]
-            head = ["class", "before", "after", "frequency", "frequency"]
+            head = ["class", "before", "after", "frequency before", "frequency after"]
             parts.append(ResultTable(rows, head, moved, align="lr", max_rows=_SHOWN))
         rows = [
             [

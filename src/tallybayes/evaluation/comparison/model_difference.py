@@ -62,10 +62,10 @@ def difference(before: Estimator, after: Estimator) -> Difference:
     >>> tb.difference(june, july)
     NaiveBayes: 4 rows before, 5 after
     p(class) moved by 0.0148 bits
-      class  before  after
-      no     2       3
-      yes    2       2
-      column  bits    most in     levels
+      class  before  after  frequency before  frequency after
+      no          2      3             50.0%            60.0%
+      yes         2      2             50.0%            40.0%
+      column    bits  largest in  levels
       sky     0.0422  no: 0.0703  + fog
     """
     if type(before) is not type(after):

@@ -157,7 +157,9 @@ def read_more_rows(model: Any, X: Rows, y: Labels | None, sample_weight: SampleW
     return with_parts_of_dates(table, _parts_of_dates(model)), weight
 
 
-def read_codes(model: Any, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> tuple[np.ndarray, Table, np.ndarray | None]:
+def read_codes(
+    model: Any, X: Rows, y: Labels, sample_weight: SampleWeights = None
+) -> tuple[np.ndarray, Table, np.ndarray | None]:
     """Return labeled rows for a fitted classifier: the class codes, the rows without the target, and the weights."""
     table, weight = read_more_rows(model, X, y, sample_weight)
     if table.n_rows == 0:
