@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_BATCH_BYTES = 3 << 20  # of a batch of a Parquet file; some batches are in memory at a time
+_BATCH_BYTES = 2 << 20  # of a batch of a Parquet file; some batches are in memory at a time
 _BATCH_ROWS = 1 << 15  # its rows, at least, unless columns are many
 _LARGEST = 1 << 25  # bytes of the largest row group whose column chunks are read whole
 _BUFFER = 1 << 16  # bytes of a larger column chunk that are read at a time
