@@ -158,6 +158,12 @@ def check_value(value: FrozenValue) -> None:
                 raise AssertionError(f"{name} of {value!r} is writable after {how}")
 
 
+def _largest(distribution: ParameterDistribution) -> float:
+    """Return the largest absolute value among the finite numbers of a distribution."""
+    arrays = [part for part in distribution._fields().values() if isinstance(part, np.ndarray)]
+    return max((float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in arrays), default=0.0)
+
+
 def _check_same_distribution(
     found: ParameterDistribution,
     expected: ParameterDistribution,
@@ -177,7 +183,8 @@ def _check_same_distribution(
             # Numbers that cancel have the rounding error of those that they came from.
             largest = np.nanmax(np.abs(getattr(between or expected, name)), initial=finite.max(initial=0.0))
             largest = largest if np.isfinite(largest) else finite.max(initial=0.0)
-            _check_close(value, expected_value, tolerance * (finite + largest), f"{law} ({name})")
+            rounding = 1e-15 * _largest(expected)
+            _check_close(value, expected_value, tolerance * (finite + largest) + rounding, f"{law} ({name})")
         elif isinstance(expected_value, tuple | str | int | float) and value != expected_value:
             raise AssertionError(f"the law {law!r} does not hold: {name} is {value!r}, expected {expected_value!r}")
 
