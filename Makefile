@@ -158,7 +158,7 @@ test-wheel: wheel ## install both wheels where there is no compiler, and try the
 fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts and tables (RUNS=100000)
 	for target in sealed bytes bif json mail text csv jsonl parquet; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
-bench: setup ## measure everything in benchmarks/RESULTS.md again, an hour or two (NAMES="text spam": some of it)
+bench: setup ## run all benchmarks, one to two hours, and write their tables and the summary (NAMES="text spam": some of them)
 	$(BIN)/python benchmarks/results.py $(NAMES)
 
 figures: setup ## draw the handbook's figures again

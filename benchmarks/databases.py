@@ -115,7 +115,7 @@ def main() -> None:
     wanted = sys.argv[2:] or list(DATABASES)
     n = int(N_ROWS * scale)
     frame = rows(n)
-    sys.stdout.write(f"{n:,} rows: {len(LABELS)} columns of labels, {len(NUMBERS)} of numbers, 4 classes\n\n")
+    sys.stdout.write(f"{n:,} rows: {len(LABELS)} columns categorical, {len(NUMBERS)} numeric, 4 classes\n\n")
     sys.stdout.write("| | fit, s | the same counts by hand, s | overhead |\n|---|---|---|---|\n")
     for name in wanted:
         try:

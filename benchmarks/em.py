@@ -1,4 +1,4 @@
-"""One step of EM through the public face against scikit-learn's GaussianMixture, from the same start.
+"""One iteration of EM through the public face against scikit-learn's GaussianMixture, from the same start.
 
 Run it with ``python benchmarks/em.py [scale]``; a scale below 1 takes that share of the rows. A step is the difference
 between fits of eleven steps and of one, over ten, so that reading the data and the start do not count on either side.
@@ -24,7 +24,7 @@ N_COMPONENTS = 5
 
 
 def step_of(fit: Callable[[int], object]) -> float:
-    """Seconds of one step of EM."""
+    """Seconds of one iteration of EM."""
     seconds = []
     for n_steps in (1, 11):
         start = time.perf_counter()
@@ -60,7 +60,7 @@ def main() -> None:
             times["tallybayes"].append(step_of(ours))
             times[PEER].append(step_of(theirs))
         timings = [Timing(who, tuple(seconds)) for who, seconds in times.items()]
-        print(table(f"{n:,} × {d} float64, {N_COMPONENTS} components, {name}: one step of EM", timings, PEER))
+        print(table(f"{n:,} × {d} float64, {N_COMPONENTS} components, {name}: one iteration of EM", timings, PEER))
         print(f"peak memory over the input, three steps: {peak_memory(lambda: ours(3)) / 2**20:.0f} MiB\n")
 
 

@@ -165,7 +165,7 @@ def usual(scale: float) -> None:
             contenders: dict[str, Contender] = {
                 "tallybayes": partial(ask, steps, lengths),
                 "tallybayes, a list of slices": partial(ask, slices),
-                "tallybayes, a list of arrays that lie apart": partial(ask, apart),
+                "tallybayes, a list of separate arrays": partial(ask, apart),
                 "hmmlearn": its,  # it takes no list
             }
             print(table(f"{name}: {what}", race(contenders, rounds=7), "hmmlearn"))
@@ -174,7 +174,7 @@ def usual(scale: float) -> None:
             times["tallybayes"].append(step_of(partial(learn, ours, steps, lengths), 41))
             times["hmmlearn"].append(step_of(partial(relearn, theirs, column, lengths), 11))
         timings = [Timing(who, tuple(seconds)) for who, seconds in times.items()]
-        print(table(f"{name}: one Baum–Welch step", timings, "hmmlearn"))
+        print(table(f"{name}: one Baum–Welch iteration", timings, "hmmlearn"))
         peak = peak_memory(partial(ours.score_samples, steps, lengths))
         print(f"peak memory over the input, log-likelihood: {peak / 2**20:.0f} MiB\n")
 

@@ -34,11 +34,11 @@ def tables(scale: float) -> dict[str, tuple[Any, Any, np.ndarray]]:
     wide = rng.standard_normal((n // 2, 100)) + 0.1 * y[: n // 2, None]
     return {
         f"{n:,} × 20 codes": (tb.NaiveBayes(tb.Categorical()), codes, y),
-        f"{n:,} × 50 yes/no": (tb.NaiveBayes(tb.Bernoulli()), binary, y),
-        f"{n:,} × 20 measured, naive Bayes": (tb.NaiveBayes(), measured, y),
+        f"{n:,} × 50 binary": (tb.NaiveBayes(tb.Bernoulli()), binary, y),
+        f"{n:,} × 20 Gaussian columns, naive Bayes": (tb.NaiveBayes(), measured, y),
         f"{n_texts:,} × {n_words:,} sparse counts": (tb.NaiveBayes(tb.Multinomial()), texts, y[:n_texts]),
-        f"{n // 2:,} × 100 measured, tied covariance": (tb.GaussianDiscriminant("tied"), wide, y[: n // 2]),
-        f"{n // 2:,} × 100 measured, full covariances": (tb.GaussianDiscriminant(), wide, y[: n // 2]),
+        f"{n // 2:,} × 100 Gaussian, tied covariance": (tb.GaussianDiscriminant("tied"), wide, y[: n // 2]),
+        f"{n // 2:,} × 100 Gaussian, full covariances": (tb.GaussianDiscriminant(), wide, y[: n // 2]),
     }
 
 

@@ -33,9 +33,7 @@ def compare(
     print(table(f"{title}: fit", race(fits), reference, READ))
     for name, model in ours.items():
         print(f"peak memory over the input, fit {name}: {peak_memory(lambda m=model: m.fit(X, y)) / 2**20:.0f} MiB")
-        print(
-            f"outside of the kernels, fit {name}: {100 * serial_share(lambda m=model: m.fit(X, y)):.0f} % of the time"
-        )
+        print(f"outside the kernels, fit {name}: {100 * serial_share(lambda m=model: m.fit(X, y)):.0f} % of the time")
     print()
     predicts: dict[str, Callable[[], object]] = {name: (lambda m=m: m.predict(X)) for name, m in ours.items()}
     predicts |= {name: (lambda m=m, Z=Z: m.predict(Z)) for name, (m, Z) in peers.items()}
@@ -45,7 +43,7 @@ def compare(
         peak = peak_memory(lambda m=model: m.predict(X)) / 2**20
         print(f"peak memory over the input, predict {name}: {peak:.0f} MiB")
         share = serial_share(lambda m=model: m.predict(X), lambda m=model: m.fit(X, y).predict(X[:2]))
-        print(f"outside of the kernels, predict {name}: {100 * share:.0f} % of the time")
+        print(f"outside the kernels, predict {name}: {100 * share:.0f} % of the time")
     peer, Z = peers[reference]
     for name, model in ours.items():
         print(f"{name} agrees with {reference} on {np.mean(model.predict(X) == peer.predict(Z)):.6f} of the rows")
@@ -156,7 +154,7 @@ def label_forms(scale: float, rng: np.random.Generator) -> None:
             contenders["GaussianNB, weights"] = lambda m=peer, r=rows, t=labels: m.fit(r, t, weight)
         print(table(f"{n:,} × {d} float64, labels {form}: fit", race(contenders, rounds=3), "GaussianNB"))
         share = serial_share(contenders["tallybayes"], rounds=3)
-        print(f"outside of the kernels: {100 * share:.0f} % of the time\n")
+        print(f"outside the kernels: {100 * share:.0f} % of the time\n")
 
 
 def frames(scale: float, rng: np.random.Generator) -> None:

@@ -147,7 +147,11 @@ def posteriors(model: tb.BayesianNetwork, n_rows: int, own_pattern: bool) -> Non
     scaled = [timings[0], Timing("pyAgrum LazyPropagation", tuple(s * n_rows / LAZY_ROWS for s in timings[1].seconds))]
     if not own_pattern:
         scaled.append(Timing("pgmpy VariableElimination", (once * n_rows / VE_ROWS,)))
-    what = "its own pattern, half of the nodes known" if own_pattern else "5 nodes known, other ones in every row"
+    what = (
+        "half of the nodes observed, different in every row"
+        if own_pattern
+        else "5 observed nodes, different in every row"
+    )
     for reference in [timing.name for timing in scaled[1:]]:
         print(table(f"37 posteriors of {n_rows:,} rows: {what}", scaled, reference))
     found = model.predict_proba(rows)
@@ -179,7 +183,7 @@ def expecting(model: tb.BayesianNetwork, n_rows: int) -> None:
         {"tallybayes": lambda: ours.fit(rows), "pyAgrum": lambda: theirs.learnParameters(network.dag())}, rounds=3
     )
     scaled = [timings[0], Timing("pyAgrum EM", tuple(seconds * n_rows / some for seconds in timings[1].seconds))]
-    print(table(f"{EM_STEPS} steps of EM, {n_rows:,} rows of INSURANCE, 10 % missing", scaled, "pyAgrum EM"))
+    print(table(f"{EM_STEPS} iterations of EM, {n_rows:,} rows of INSURANCE, 10 % missing", scaled, "pyAgrum EM"))
 
 
 def main() -> None:

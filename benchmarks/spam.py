@@ -138,7 +138,7 @@ def with_bogofilter(files: list[str], spam: np.ndarray, train: np.ndarray, test:
 
 
 def measures(spam: np.ndarray, log_odds: np.ndarray, cuts: tuple[float, float]) -> list[float]:
-    """Errors at 1/2 and at the contender's own cuts, (1 − AUC) % and log-loss (probabilities clipped at 1e-6)."""
+    """Errors at 1/2 and at the contender's own cuts, (1 − AUC) % and log loss (probabilities clipped at 1e-6)."""
     probability = np.clip(1 / (1 + np.exp(-np.clip(log_odds, -700, 700))), 1e-6, 1 - 1e-6)
     low, high = cuts
     return [
@@ -153,7 +153,7 @@ def measures(spam: np.ndarray, log_odds: np.ndarray, cuts: tuple[float, float]) 
 
 
 HEADER = (
-    "| | false + % | false − % | verdict: ham is spam % | spam is ham % | unsure % | (1−AUC) % | log-loss "
+    "| | false + % | false − % | verdict: ham as spam % | spam as ham % | unsure % | (1−AUC) % | log loss "
     "| false − % at bogofilter's false + |\n|---|---|---|---|---|---|---|---|---|"
 )
 
@@ -234,7 +234,7 @@ def untempered(family: str) -> Callable[..., np.ndarray]:
 
 
 def choices() -> None:
-    """What the filter is made of, each left out or put in: log-loss and (1 − AUC) %."""
+    """What the filter is made of, each left out or put in: log loss and (1 − AUC) %."""
     ways: dict[str, tuple[Tokens, Callable[..., np.ndarray]]] = {
         "the filter": (tokens_of, with_tally),
         "one slope for all kinds": (tokens_of, with_one_slope),
@@ -243,7 +243,7 @@ def choices() -> None:
         "multinomial, neither tempered nor calibrated": (tokens_of, untempered("Multinomial")),
         "Bernoulli (absent words count), neither tempered nor calibrated": (tokens_of, untempered("Bernoulli")),
     }
-    say("\n### What it is made of: log-loss, (1−AUC) %, tokens a mail, words\n\n| | " + " | ".join(
+    say("\n### Ablation: log loss, (1−AUC) %, tokens a mail, words\n\n| | " + " | ".join(
         ("headers in", "headers out", "SMS")) + " |\n|---|---|---|---|")  # fmt: skip
     everything = list(corpora())
     for name, (tokens, contend) in ways.items():
@@ -270,7 +270,10 @@ def with_one_slope(lists: list[list[str]], spam: np.ndarray, train: np.ndarray, 
 
 def few() -> None:
     """Learned from so many mails of each class: how honest, how often wrong."""
-    say("\n### Of few mails, as many of each class: log-loss, ham called spam %, spam called ham % (verdicts)\n")
+    say(
+        "\n### Few training mails, equal numbers of each class: log loss, ham classified as spam %, "
+        "spam classified as ham % (verdicts)\n"
+    )
     sizes = (2, 10, 30, 100, 500)
     say("| | " + " | ".join(f"{size} + {size}" for size in sizes) + " |\n|---|" + "---|" * len(sizes))
     for name, raws, spam in corpora():
@@ -312,8 +315,8 @@ def curve() -> None:
         kept.append(tokens)
         if number + 1 >= 1.1 * calibrated + 1:
             calibration, calibrated = Filter(kept, spam[order[: number + 1]]).calibration, number + 1
-    say("\n### Learned after each verdict, from none on\n")
-    say("| mails | false + % | false − % | log-loss |\n|---|---|---|---|")
+    say("\n### Prequential evaluation: learned after each verdict\n")
+    say("| mails | false + % | false − % | log loss |\n|---|---|---|---|")
     for first, last in ((0, 30), (30, 100), (100, 300), (300, 1000), (1000, 3000), (3000, len(order))):
         found = measures(spam[order[first:last]], odds[first:last], (0.5, 0.5))
         say(f"| {first + 1:,} to {last:,} | {found[0]:.2f} | {found[1]:.2f} | {found[-1]:.4f} |")

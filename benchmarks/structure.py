@@ -98,8 +98,8 @@ def compare(name: str, n_rows: int, score: str) -> None:
             signal.setitimer(signal.ITIMER_PROF, 0)
             seconds.append(time.process_time() - start)
         found[contender] = statistics.median(seconds), edges
-    print(f"### {name}, {len(truth.graph_.nodes)} nodes, {len(truth.graph_.edges)} arrows, {n_rows:,} rows, {score}\n")
-    print(f"| | seconds | × faster than {PEER} | arrows | score | distance | of classes |\n|---{'|---:' * 6}|")
+    print(f"### {name}, {len(truth.graph_.nodes)} nodes, {len(truth.graph_.edges)} edges, {n_rows:,} rows, {score}\n")
+    print(f"| | seconds | × faster than {PEER} | edges | score | distance | of classes |\n|---{'|---:' * 6}|")
     for contender, (took, edges) in found.items():
         if edges is None:
             print(f"| {contender} | {took:.2f} | 1.0 | | | | |")

@@ -33,7 +33,7 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncode
 import tallybayes as tb
 
 TABLES = Path(__file__).resolve().parents[2] / "shared" / "data" / "tables"
-SMALLEST = 1e-15  # probabilities that a log-loss is taken of
+SMALLEST = 1e-15  # probabilities that a log loss is taken of
 
 
 def read_arff(path: Path) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
@@ -175,8 +175,8 @@ CONTENDERS: dict[str, Callable[..., Any]] = {
     "NaiveBayes('suggest')": _ours(lambda: tb.NaiveBayes("suggest")),
     "… calibration='auto'": _ours(lambda: tb.NaiveBayes("suggest", calibration="auto")),
     "AveragedOneDependence": _ours(lambda: tb.AveragedOneDependence(calibration="auto")),
-    "choose(single=True)": _ours(lambda: tb.AutoClassifier(single=True)),
-    "choose": _ours(tb.AutoClassifier),
+    "AutoClassifier(single=True)": _ours(lambda: tb.AutoClassifier(single=True)),
+    "AutoClassifier": _ours(tb.AutoClassifier),
     "logistic regression": _logistic,
     "gradient boosting": _boosting,
     "GaussianNB": _gaussian,
@@ -186,7 +186,7 @@ PEER = "logistic regression"
 
 
 def judge(found: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
-    """Accuracy, log-loss and calibration error on rows that were not trained on, and the time to predict them."""
+    """Accuracy, log loss and calibration error on rows that were not trained on, and the time to predict them."""
     start = time.perf_counter()
     P = np.asarray(found[1](X))
     seconds = time.perf_counter() - start
@@ -195,7 +195,7 @@ def judge(found: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
     p = np.where(truth >= 0, P[np.arange(len(y)), truth], 0.0)
     out = {
         "accuracy": float((P.argmax(axis=1) == truth).mean()),
-        "log-loss": float(-np.log(np.clip(p, SMALLEST, 1)).mean()),
+        "log loss": float(-np.log(np.clip(p, SMALLEST, 1)).mean()),
         "calibration": _calibration_error(P, truth),
         "predict": seconds,
     }
@@ -229,20 +229,20 @@ def run(name: str, X: pd.DataFrame, y: np.ndarray, contenders: list[str], n_fold
 def summary(results: dict[str, dict[str, dict[str, float]]], contenders: list[str]) -> str:
     """Means, medians and wins over the tables, as a table of Markdown."""
     lines = [
-        f"| {len(results)} tables | log-loss | median | accuracy | calibration error | better than {PEER} | fit, s | "
+        f"| {len(results)} tables | log loss | median | accuracy | calibration error | better than {PEER} | fit, s | "
         "predict, s |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for what in contenders:
         part = [table[what] for table in results.values()]
-        wins = sum(t[what]["log-loss"] < t[PEER]["log-loss"] for t in results.values() if PEER in t)
-        mean = {key: np.mean([one[key] for one in part]) for key in ("log-loss", "accuracy", "calibration")}
+        wins = sum(t[what]["log loss"] < t[PEER]["log loss"] for t in results.values() if PEER in t)
+        mean = {key: np.mean([one[key] for one in part]) for key in ("log loss", "accuracy", "calibration")}
         middle, fit, predict = (
-            f([one[k] for one in part]) for f, k in ((np.median, "log-loss"), (sum, "fit"), (sum, "predict"))
+            f([one[k] for one in part]) for f, k in ((np.median, "log loss"), (sum, "fit"), (sum, "predict"))
         )
         won = "" if what == PEER else f"{wins}"
         lines.append(
-            f"| {what} | {mean['log-loss']:.4f} | {middle:.4f} | {mean['accuracy']:.4f} | {mean['calibration']:.4f} | "
+            f"| {what} | {mean['log loss']:.4f} | {middle:.4f} | {mean['accuracy']:.4f} | {mean['calibration']:.4f} | "
             f"{won} | {fit:.2f} | {predict:.2f} |"
         )
     return "\n".join(lines)
@@ -262,19 +262,19 @@ def main() -> None:
     contenders, results = chosen.only or list(CONTENDERS), {}
     for name, X, y in tables(chosen.names):
         results[name] = run(name, X, y, contenders, chosen.folds)
-        shown = "  ".join(f"{what} {one['log-loss']:.3f} {one['fit']:.2f}s" for what, one in results[name].items())
+        shown = "  ".join(f"{what} {one['log loss']:.3f} {one['fit']:.2f}s" for what, one in results[name].items())
         print(f"{name:27s}{len(y):6d} × {X.shape[1]:<3d} {shown}", file=sys.stderr, flush=True)
         if chosen.json:
             chosen.json.write_text(json.dumps(results, indent=1))
     print(summary(results, contenders) + "\n")
     for what in contenders:
-        claims = [(t[what]["log-loss"], t[what]["claimed"]) for t in results.values() if "claimed" in t[what]]
+        claims = [(t[what]["log loss"], t[what]["claimed"]) for t in results.values() if "claimed" in t[what]]
         if claims:
             gap = np.mean([outer - claimed for outer, claimed in claims])
-            print(f"{what}: outer log-loss less the one it reported: {gap:+.4f} on the mean\n")
-    print(f"Log-loss by table:\n\n| table | {' | '.join(contenders)} |\n|---|{'---|' * len(contenders)}")
+            print(f"{what}: outer log loss minus the reported one: {gap:+.4f} on the mean\n")
+    print(f"Log loss by table:\n\n| table | {' | '.join(contenders)} |\n|---|{'---|' * len(contenders)}")
     for name, found in results.items():
-        print(f"| {name} | " + " | ".join(f"{found[what]['log-loss']:.3f}" for what in contenders) + " |")
+        print(f"| {name} | " + " | ".join(f"{found[what]['log loss']:.3f}" for what in contenders) + " |")
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def quality() -> None:
         "Text(DirichletMultinomial())": tb.Text(tb.DirichletMultinomial(), token_rule="sklearn"),
     }
     print("### 20 Newsgroups by date, the same tokens\n")
-    print("| model | accuracy on the test posts | log-loss | ten folds of the training posts |\n|---|---:|---:|---:|")
+    print("| model | accuracy on the test posts | log loss | ten folds of the training posts |\n|---|---:|---:|---:|")
     vectorizer = CountVectorizer()
     counts, asked = vectorizer.fit_transform(texts), vectorizer.transform(others)
     for peer in (MultinomialNB(), BernoulliNB(), ComplementNB()):

@@ -20,9 +20,12 @@ OUTSIDE = {
     "benchmarks.md": "benchmarks/RESULTS.md",
     "contributing.md": "CONTRIBUTING.md",
     "security.md": "SECURITY.md",
+} | {
+    f"results/{page.name}": f"benchmarks/results/{page.name}"
+    for page in sorted((ROOT / "benchmarks/results").glob("*.md"))
 }
 # Long lists that would bury what is looked for.
-UNSEARCHED = ("changelog.md", "benchmarks.md")
+UNSEARCHED = ("changelog.md", "benchmarks.md", *(place for place in OUTSIDE if place.startswith("results/")))
 ASSETS = ("site.css", "site.js", "iframe-worker.js", "favicon.svg")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)

@@ -289,6 +289,7 @@ OF_ALL = {
     "test_printable",
     "test_frozen_files",
     "test_hostile_files",
+    "test_benchmark_results",
 }
 # Modules without tests of their own are parts of what people use, and tested through it: the package, and where.
 THROUGH = {
