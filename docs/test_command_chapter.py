@@ -11,7 +11,7 @@ import pytest
 
 from tallybayes.apps.cli.main import main
 
-CHAPTERS = [Path(__file__).parent / name for name in ("quick-start.md", "22-command-line.md", "25-spam-filter.md")]
+CHAPTERS = [Path(__file__).parent / name for name in ("quick-start.md", "command-line.md", "spam-filter.md")]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -1,4 +1,4 @@
-"""The earthquakes, the geyser and the sentences of chapter 18: ``python docs/experiments/hidden_markov.py``."""
+"""The earthquakes, the geyser and the sentences of hidden-markov-models.md: ``python docs/experiments/hidden_markov.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New digits from a few examples: ``python docs/experiments/one_shot.py`` prints the table of chapter 9.
+"""New digits from a few examples: ``python docs/experiments/one_shot.py`` prints the table of nearest-class-mean.md.
 
 Reads MNIST from ``../shared/data/mnist``. Each of five pairs of digits is new once: the metric is made from 1,000
 images of each of the other eight, then the two are added from 1, 5 and 20 images each, in five random draws. The test

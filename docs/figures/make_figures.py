@@ -55,7 +55,7 @@ def tossed(heads: int, tails: int) -> tb.FittedDistribution:
 
 
 def bags() -> tb.Hypotheses:
-    """The five bags of chapter 5."""
+    """The five bags of finite-hypotheses.md."""
     shares = {"none": 0, "a quarter": 1 / 4, "half": 1 / 2, "three quarters": 3 / 4, "all": 1}
     return tb.Hypotheses(shares, prior=[0.1, 0.2, 0.4, 0.2, 0.1])
 
@@ -66,12 +66,12 @@ def strange(theta: float) -> float:
 
 
 def birds() -> tb.NaiveBayes:
-    """The model of chapter 7."""
+    """The model of naive-bayes.md."""
     return tb.NaiveBayes(COLUMNS).fit(make_penguins(300), "species")
 
 
 def measured_birds() -> tb.Evaluation:
-    """The penguins of chapter 10."""
+    """The penguins of evaluation-metrics.md."""
     return tb.evaluate(birds(), make_penguins(1000, seed=1), "species")
 
 
@@ -96,7 +96,7 @@ def petals(covariance: str) -> tb.Plot:
 
 @cache
 def three_clouds() -> tuple[tb.GaussianDiscriminant, pd.DataFrame, np.ndarray]:
-    """The three stated Gaussians of chapter 8, and a hundred draws from each."""
+    """The three stated Gaussians of gaussian-discriminants.md, and a hundred draws from each."""
     means = pd.DataFrame({"tilted": [0, 0], "upright": [6, 1], "round": [2, 6]}, index=["x₁", "x₂"]).T
     spreads = {"tilted": [[4, 2], [2, 2]], "upright": [[1, 0], [0, 4]], "round": [[1, 0], [0, 1]]}
     model = tb.GaussianDiscriminant.from_parameters(means, spreads)
@@ -134,7 +134,7 @@ def one_step() -> tb.Plot:
 
 
 def star() -> tb.BayesianNetwork:
-    """The ten mails of chapters 7 and 19, as a graph whose arrows all leave the class."""
+    """The ten mails of naive-bayes.md, as a graph whose edges all leave the class."""
     mails = ["1101", "1101", "0101", "1001", "0011", "1000", "0010", "0001", "0111", "0000"]
     words = dict(
         zip(("card", "winner", "winter", "you"), np.array([list(map(int, mail)) for mail in mails]).T, strict=True)
@@ -145,7 +145,7 @@ def star() -> tb.BayesianNetwork:
 
 
 def judged_digits() -> tb.Plot:
-    """Six test digits of chapter 7, each a class of one image that is called what the model made of it."""
+    """Six test digits of naive-bayes.md, each titled with its predicted class."""
     ink, shown = DIGITS.data > 7, slice(1006, 1012)
     model = tb.NaiveBayes(tb.Bernoulli()).fit(ink[:1000], DIGITS.target[:1000])
     sure = model.predict_proba(ink[shown]).max(axis=1)
@@ -155,7 +155,7 @@ def judged_digits() -> tb.Plot:
 
 
 def linked_irises() -> tb.BayesianNetwork:
-    """The lines between measurements of chapter 19."""
+    """The conditional linear Gaussians of bayesian-networks.md."""
     names = ["sepal length", "sepal width", "petal length", "petal width"]
     flowers = dict(zip(names, IRIS.data.T, strict=True)) | {"species": IRIS.target_names[IRIS.target]}
     above = {"sepal length": ["species"], "petal length": ["species", "sepal length"]}
@@ -174,7 +174,7 @@ def nearest(metric: str) -> tb.Plot:
 
 
 def confused() -> tb.Evaluation:
-    """Naive Bayes of half of scikit-learn's digits, measured on the other half, as in chapter 10."""
+    """Naive Bayes of half of scikit-learn's digits, measured on the other half, as in evaluation-metrics.md."""
     model = tb.NaiveBayes().fit(DIGITS.data[:900], DIGITS.target[:900])
     return tb.evaluate(model, DIGITS.data[900:], DIGITS.target[900:])
 
@@ -215,7 +215,7 @@ def eruptions() -> tb.Plot:
 
 
 def machine() -> tb.HiddenMarkovModel:
-    """The stated ice cream machine of chapter 18."""
+    """The stated ice cream machine of hidden-markov-models.md."""
     return tb.HiddenMarkovModel.from_tables(
         start={"hot": 0.8, "cold": 0.2},
         transition={"hot": {"hot": 0.6, "cold": 0.4}, "cold": {"hot": 0.5, "cold": 0.5}},

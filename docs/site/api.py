@@ -21,7 +21,7 @@ FOREIGN = "`get_params`, `set_params` and what else scikit-learn asks of an esti
 INTRODUCTION = """
 Every public name, by subject. `import tallybayes as tb` is meant throughout. Models have scikit-learn's contract: what
 was learned ends in `_`; `fit`, `predict`, `predict_proba`, `score` are what they are there. What `X` may be is told in
-[chapter 21](../21-data-sources.md). Terms and formulas are in the [index of terms](../glossary.md).
+[Data sources](../data-sources.md). Terms and formulas are in the [glossary](../glossary.md).
 """
 
 

@@ -93,10 +93,10 @@ def test_names_become_links_in_text_alone():
 
 
 def test_links_lead_to_where_pages_are_on_the_site():
-    places = {"CHANGELOG.md": "changelog.md", "docs/01-bernoulli-model.md": "01-bernoulli-model.md"}
-    text = "[a](../CHANGELOG.md#top) [b](01-bernoulli-model.md) ![c](figures/bags.png) [d](#here)"
+    places = {"CHANGELOG.md": "changelog.md", "docs/bernoulli-model.md": "bernoulli-model.md"}
+    text = "[a](../CHANGELOG.md#top) [b](bernoulli-model.md) ![c](figures/bags.png) [d](#here)"
     shown = pages.moved(text, pages.DOCS / "README.md", places)
-    assert shown == "[a](changelog.md#top) [b](01-bernoulli-model.md) ![c](figures/bags.png) [d](#here)"
+    assert shown == "[a](changelog.md#top) [b](bernoulli-model.md) ![c](figures/bags.png) [d](#here)"
 
 
 def test_docstrings_become_tables_and_examples():
