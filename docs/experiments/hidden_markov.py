@@ -1,4 +1,4 @@
-"""The earthquakes, the geyser and the sentences of hidden-markov-models.md: ``python docs/experiments/hidden_markov.py``."""
+"""The case studies of hidden Markov models: ``python docs/experiments/hidden_markov.py``."""
 
 from __future__ import annotations
 
