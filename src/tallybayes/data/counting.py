@@ -222,7 +222,8 @@ class TallyBuilder:
             return domains
         weights = self._weights_of_levels(counted)
         for name, levels in self._declared().items():
-            domains[name] = self._declare(name, domains[name], levels, weights.get(name, []))
+            counted_levels = [(column, self.local[column], weight) for column, weight in weights.get(name, [])]
+            domains[name] = declared_domain(domains[name], levels, counted_levels)
         return domains
 
     def _realigned(self, factor: Factor, statistic: Statistics, domains: dict[str, Domain]) -> Statistics:
@@ -264,13 +265,7 @@ class TallyBuilder:
                 f"given of {factor.columns}", n_combinations, "fewer than 2**31", "Give fewer columns."
             )
         check_size(factor, n_groups, width_of(block))
-        try:
-            statistic = factor.family.collect(block, group, n_groups, weight, like=like)
-        except CellError as error:
-            name = factor.column(error.column, n_columns(block))
-            value = cell(block, error.row, error.column)
-            raise DataError.bad_cell(value, error.row, name, factor.family.allowed_values) from None
-        return statistic.reshape_groups(tuple(sizes))
+        return collect_block(factor, block, group, n_groups, weight, like).reshape_groups(tuple(sizes))
 
     def _count_words(
         self, factor: Factor, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
@@ -379,20 +374,44 @@ class TallyBuilder:
                 weights.setdefault(self.schema.domain(column), []).append((column, weight))
         return weights
 
-    def _declare(
-        self, name: str, seen: Domain, levels: tuple[Any, ...], weights: list[tuple[Name, np.ndarray]]
-    ) -> Domain:
-        """Return the domain of declared levels; raise LabelError if another level has weight."""
-        domain = Domain(
-            levels, name, declared=levels, is_sorted=seen.is_sorted, has_missing_level=seen.has_missing_level
-        )
-        domain.union(seen)  # raises if the kinds differ
-        for column, weight in weights:
-            local = self.local[column]
-            for level, position, count in zip(local.levels, domain.positions_of(local.levels), weight, strict=True):
-                if count > 0 and position < 0:
-                    raise LabelError.undeclared(level, str(column), domain.levels)
-        return domain
+
+def collect_block(
+    factor: Factor,
+    block: Block,
+    group: np.ndarray | None = None,
+    n_groups: int = 1,
+    weight: np.ndarray | None = None,
+    like: Statistics | None = None,
+) -> Statistics:
+    """Return the statistics of the cells of a factor. Raise DataError for an invalid cell, with its row and column."""
+    try:
+        return factor.family.collect(block, group, n_groups, weight, like=like)
+    except CellError as error:
+        name = factor.column(error.column, n_columns(block))
+        value = cell(block, error.row, error.column)
+        raise DataError.bad_cell(value, error.row, name, factor.family.allowed_values) from None
+
+
+def declared_domain(seen: Domain, levels: Sequence[Any], columns: Iterable[tuple[Name, Domain, np.ndarray]]) -> Domain:
+    """Return the domain of declared levels. Raise LabelError if another level has weight.
+
+    Parameters
+    ----------
+    seen : Domain
+        The observed levels.
+    levels : sequence of levels
+    columns : iterable of tuples
+        The columns of the domain, with the levels of their own encoding and the weight of each.
+    """
+    domain = Domain(
+        levels, seen.name, declared=levels, is_sorted=seen.is_sorted, has_missing_level=seen.has_missing_level
+    )
+    domain.union(seen)  # raises if the kinds differ
+    for column, local, weight in columns:
+        for level, position, count in zip(local.levels, domain.positions_of(local.levels), weight, strict=True):
+            if count > 0 and position < 0:
+                raise LabelError.undeclared(level, str(column), domain.levels)
+    return domain
 
 
 def _joined_counts(tables: list[np.ndarray]) -> Counts:

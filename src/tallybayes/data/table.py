@@ -338,16 +338,22 @@ class Table:
             return self
         encodings = {}
         for name in large:
-            codes, domain = self.encoded(name, ordered(name))
-            counts = count_levels(codes, len(domain.levels))
-            if domain.has_missing_level:
-                counts[domain.index[None]] += 1  # it is kept whether or not it occurs
-            observed = np.flatnonzero(counts)
-            new_codes = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 selects the last
-            new_codes[observed] = np.arange(len(observed))
-            compact = domain.with_levels(domain.levels[k] for k in observed)
-            encodings[name, ordered(name)] = new_codes[codes.astype(np.intp)], compact
+            encodings[name, ordered(name)] = self.observed(name, ordered(name))
         return self.recoded(encodings)
+
+    def observed(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
+        """Return the codes of a column in the smallest integer type, and a domain of the levels that occur only."""
+        codes, domain = self.encoded(name, ordered)
+        counts = count_levels(codes, len(domain.levels))
+        if domain.has_missing_level:
+            counts[domain.index[None]] += 1  # it is kept whether or not it occurs
+        observed = np.flatnonzero(counts)
+        smallest = np.min_scalar_type(-len(observed) - 1)
+        if len(observed) == len(counts) and codes.dtype.kind == "i":
+            return codes.astype(smallest, copy=False), domain
+        new_codes = np.full(len(counts) + 1, -1, dtype=smallest)  # code −1 selects the last
+        new_codes[observed] = np.arange(len(observed))
+        return new_codes[codes.astype(np.intp)], domain.with_levels(domain.levels[k] for k in observed)
 
     def encoded(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
         """Return the codes and the domain of a column. Computed once."""

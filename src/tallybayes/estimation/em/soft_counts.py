@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tallybayes.data.counting import check_size, count
+from tallybayes.data.counting import check_size, collect_block, declared_domain, width_of
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.distributions.normal_inverse_gamma import Normal
@@ -21,6 +21,7 @@ from tallybayes.estimation.em.kmeans_init import (
 from tallybayes.estimation.em.missing_cells import expected_moments
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, factor_cells
 from tallybayes.families._shared.blocks import Codes, SparseRows
+from tallybayes.families.family import Family
 from tallybayes.families.protocols.em_support import columnwise_family
 from tallybayes.families.text import Text
 from tallybayes.statistics.moments import Moments
@@ -43,20 +44,32 @@ class SoftCounter:
     table : Table
         All training rows: they define the levels and the anchors of the sums.
     n_groups : int
+
+    Attributes
+    ----------
+    table : Table
+        The training rows, with codes of the levels in `domains`.
+    domains : dict from name to Domain
+        The levels of every categorical column: those that occur or are declared.
+    like : list of Statistics
+        The statistics of all rows together, whose anchors are used; None for categorical columns.
     """
 
     def __init__(self, factors: list[Factor], table: Table, n_groups: int) -> None:
         self.factors = factors
         self.n_groups = n_groups
-        pooled = count(table, [_ungrouped(factor) for factor in factors])
-        self.like: list[Any] = list(pooled.statistics)
-        self.domains = pooled.domains
-        for number, (factor, statistics) in enumerate(zip(factors, self.like, strict=True)):
-            domains = self.level_domains(number)
-            width = sum(len(domain.levels) for domain in domains) if domains else statistics.n_columns
-            check_size(
-                factor, n_groups, width, scored=factor.family, copies=3
-            )  # the running total, a chunk, and their sum
+        encoded = {name: _encoded(table, name, factor.family) for factor in factors for name in factor.level_columns}
+        self.domains = {str(name): domain for name, (_, domain) in encoded.items()}
+        codes = {(name, is_sorted): encoded[name] for name in encoded for is_sorted in (False, True)}
+        self.table = table.recoded(codes) if codes else table
+        self.like: list[Any] = []
+        for number, factor in enumerate(factors):
+            numbers = None if factor.level_columns else table.numbers(factor.columns)
+            n_levels = sum(len(domain.levels) for domain in self.level_domains(number))
+            width = n_levels if numbers is None else width_of(numbers)
+            check_size(factor, n_groups, width, scored=factor.family, copies=3)  # a total, a chunk, and their sum
+            columnwise = factor.replace(family=columnwise_family(factor.family))  # skips missing cells
+            self.like.append(None if numbers is None else collect_block(columnwise, numbers))
 
     def level_domains(self, number: int) -> list[Domain]:
         """Return the domains of a factor's categorical columns."""
@@ -214,9 +227,14 @@ def rows_with_missing(table: Table, factors: Iterable[Factor]) -> np.ndarray:
     return incomplete
 
 
-def _ungrouped(factor: Factor) -> Factor:
-    """Return the factor without its groups, in a family that skips missing cells."""
-    return Factor(factor.columns, (), columnwise_family(factor.family))
+def _encoded(table: Table, name: Name, family: Family) -> tuple[np.ndarray, Domain]:
+    """Return the codes of a categorical column, and its levels: those that occur or are declared."""
+    codes, seen = table.observed(name, False)
+    levels = getattr(family, "levels", None)
+    if levels is None:
+        return codes, seen
+    domain = declared_domain(seen, levels, [(name, seen, np.ones(len(seen.levels)))])
+    return np.append(domain.positions_of(seen.levels), -1)[codes], domain
 
 
 def mean_and_covariance(scorer: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -136,12 +136,7 @@ class BaumWelch:
         self.objective = EMObjective(model, factors, float(self.step_weight.sum()), "Baum-Welch")
         self.counter = SoftCounter(self.emissions, table, len(topology.emitting))
         self.is_coded = is_coded(self.emissions) and self.components is None
-        if self.is_coded:  # codes of all levels, in the smallest integer type
-            (name,) = self.emissions[0].columns
-            domain = self.domains[0][0]
-            codes = self.counter.cells(table, 0)[:, 0].astype(np.min_scalar_type(-len(domain.levels) - 1))
-            table = table.recoded({(name, is_ordered): (codes, domain) for is_ordered in (False, True)})
-        self.sequences = sequences.with_table(table)
+        self.sequences = sequences.with_table(self.counter.table)
         self.priors_fixed = False
         self.start_log_prior = 0.0
         self.transition: np.ndarray | None = None  # the previous estimate, under start="stationary"

@@ -149,13 +149,8 @@ def read_states(labels: object) -> tuple[np.ndarray | None, Domain]:
     """Return the index of the state of each time step, −1 if it is missing, and the states; None without labels."""
     if labels is None:
         return None, Domain([], "state", is_sorted=True)
-    encoded, (local,) = Table({"state": labels}).levels(["state"], lambda _: True)
-    codes = np.asarray(encoded.columns[0]).astype(np.int64)
-    used = np.unique(codes[codes >= 0])
-    domain = Domain([local.levels[k] for k in used], "state", is_sorted=True)
-    positions = np.full(len(local.levels) + 1, -1)
-    positions[used] = domain.positions_of([local.levels[k] for k in used])
-    return positions[codes], domain
+    codes, domain = Table({"state": labels}).observed("state", True)
+    return codes.astype(np.int64), domain
 
 
 # ---- Statistics of the states -----------------------------------------------------------------------------------
