@@ -481,3 +481,15 @@ def test_a_table_is_taken_as_it_is():
 def test_cells_that_python_cannot_hold(cells):
     with pytest.raises(tb.DataError, match="column 'c' cannot be read: "):
         tb.NaiveBayes().fit(pa.table({"c": cells, "y": list("abab")}), "y")
+
+
+def test_only_observed_levels_are_encoded():
+    table = Table({"a": np.array([7, 300, 7, 2]), "b": np.array([0, 1, 2, 1]), "c": ["x", None, "y", "x"]})
+    codes, domain = table.observed("a", ordered=True)
+    assert domain.levels == (2, 7, 300)
+    assert codes.tolist() == [1, 2, 1, 0]
+    assert codes.dtype == np.int8
+    codes, domain = table.observed("b", ordered=False)
+    assert (codes.tolist(), codes.dtype, domain.levels) == ([0, 1, 2, 1], np.int8, (0, 1, 2))
+    codes, domain = table.observed("c", ordered=False)
+    assert (codes.tolist(), domain.levels) == ([0, -1, 1, 0], ("x", "y"))

@@ -1,6 +1,7 @@
 """Soft counting: where groups start, and which rows lack what a covariance needs."""
 
 import numpy as np
+import pytest
 
 import tallybayes as tb
 from tallybayes.data.table import open_table
@@ -9,6 +10,7 @@ from tallybayes.estimation.em.soft_counts import SoftCounter, rows_with_missing
 from tallybayes.tally.factor import Factor
 
 GAUSSIAN = [Factor((0, 1), ("k",), tb.Gaussian())]
+LABELS = {"a": ["y", None, "x", "y"]}
 
 
 def seeds(rows, n_groups, codes=None, weight=None, n_starts=1, seed=0, factors=GAUSSIAN):
@@ -91,3 +93,22 @@ def test_holes_are_those_that_a_covariance_needs():
     assert rows_with_missing(table, [tied]).tolist() == [True, False, False]
     assert rows_with_missing(table, [tied, *both]).tolist() == [True] * 3
     assert rows_with_missing(table.rows(slice(0, 0)), both).shape == (0,)
+
+
+class TestLevels:
+    def test_declared_levels_are_kept(self):
+        factors = [Factor("a", ("k",), tb.Categorical(levels=["x", "y", "z"]))]
+        counter = SoftCounter(factors, open_table(LABELS), 2)
+        assert counter.domains["a"].levels == ("x", "y", "z")
+        assert counter.cells(counter.table, 0).ravel().tolist() == [1, -1, 0, 1]
+        (counts,) = counter.count_hard(counter.table, np.array([0, 0, 1, 1]), None)
+        assert counts.table.tolist() == [[0, 1, 0], [1, 1, 0]]
+
+    def test_undeclared_levels_raise(self):
+        factors = [Factor("a", ("k",), tb.Categorical(levels=["x", "z"]))]
+        with pytest.raises(tb.LabelError, match="'y'"):
+            SoftCounter(factors, open_table(LABELS), 2)
+
+    def test_invalid_cells_are_named(self):
+        with pytest.raises(tb.DataError, match="-1.0 in row 1, column 'n'"):
+            SoftCounter([Factor("n", ("k",), tb.Poisson())], open_table({"n": [3.0, -1.0]}), 2)
