@@ -158,7 +158,7 @@ def method_lines(name: str, member: Any, kind: type, whole: str, link: Link, lev
     shown = f"{whole if bound else ''}.{name}"
     call = signature(getattr(kind, name), shown, drop_first=not bound)
     text = markdown(inspect.getdoc(unwrapped(member)) or "", link)
-    return [f"{level} {name} {{ #{whole}.{name} }}", "", "```python", call, "```", "", text, ""]
+    return [f"{level} {name} {{ #{whole}.{name} .method }}", "", "```python", call, "```", "", text, ""]
 
 
 def summary(thing: Any) -> str:

@@ -11,6 +11,9 @@ import re
 import shutil
 import sys
 from pathlib import Path, PurePosixPath
+from textwrap import dedent
+
+import formulas
 
 HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parents[1]
@@ -26,8 +29,10 @@ OUTSIDE = {
 }
 # Long lists that would bury what is looked for.
 UNSEARCHED = ("changelog.md", "benchmarks.md", *(place for place in OUTSIDE if place.startswith("results/")))
-ASSETS = ("site.css", "site.js", "iframe-worker.js", "favicon.svg")
+ASSETS = ("math.woff2", "site.css", "site.js", "iframe-worker.js", "favicon.svg")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?\)")
+FORMULA = re.compile(r"(?<=\n\n)((?: {4}(?!>>>).*\n)+)(?=\n|\Z)")
+CODE = re.compile(r"(`[^`]*`|\]\([^)]*\))")
 FENCE = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"(?<!\[)`(tb\.[A-Za-z_]\w*(?:\.[a-z_]\w*)?)((?:[^\w`.][^`]*)?)`(?!\])")
 
@@ -38,31 +43,49 @@ def origins() -> dict[str, Path]:
     return found | {place: ROOT / name for place, name in OUTSIDE.items()}
 
 
-def moved(text: str, origin: Path, places: dict[str, str]) -> str:
+def moved(text: str, origin: Path, places: dict[str, str], here: str = "") -> str:
     """A page whose links lead to the pages of the site; what is nowhere on it stays as it is, and the build says so."""
 
     def link(match: re.Match[str]) -> str:
         start, target, anchor = match[1], match[2], match[3] or ""
         if not target or "://" in target:
             return match[0]
-        file = os.path.relpath(origin.parent / target, ROOT)
-        return f"{start}{places.get(PurePosixPath(file).as_posix(), target)}{anchor})"
+        file = PurePosixPath(os.path.relpath(origin.parent / target, ROOT)).as_posix()
+        place = os.path.relpath(places[file], PurePosixPath(here).parent) if file in places else target
+        return f"{start}{place}{anchor})"
 
     return LINK.sub(link, text)
 
 
-def linked(text: str, anchors: dict[str, str]) -> str:
+def linked(text: str, anchors: dict[str, str], here: str = "") -> str:
     """A page in whose text every `tb.name` leads to the reference; examples and headings stay as they are."""
 
     def name(match: re.Match[str]) -> str:
         whole = match[1]
         place = anchors.get(whole) or anchors.get(whole.rpartition(".")[0])
-        return f"[`{whole}{match[2]}`]({place})" if place else match[0]
+        return f"[`{whole}{match[2]}`]({os.path.relpath(place, PurePosixPath(here).parent)})" if place else match[0]
 
     parts = FENCE.split(text)
     for place in range(0, len(parts), 2):
-        lines = parts[place].split("\n")
-        parts[place] = "\n".join(line if line.startswith(("#", "    ")) else NAMED.sub(name, line) for line in lines)
+        blocks = FORMULA.split(parts[place])
+        blocks[1::2] = [typeset(block, blocks[2 * k]) for k, block in enumerate(blocks[1::2])]
+        lines = "".join(blocks).split("\n")
+        parts[place] = "\n".join(
+            line if line.startswith(("#", "    ", "<div")) else NAMED.sub(name, indexed(line)) for line in lines
+        )
+    return "".join(parts)
+
+
+def typeset(block: str, before: str) -> str:
+    """Return an indented block as a formula, unless it continues the item of a list."""
+    above = before.rstrip().rpartition("\n\n")[2]
+    return block if above.startswith(("- ", "* ", "1. ")) else formulas.block(dedent(block)) + "\n"
+
+
+def indexed(line: str) -> str:
+    """Return a line of prose with real indices and exponents; code and links stay as they are."""
+    parts = CODE.split(line)
+    parts[::2] = map(formulas.inline, parts[::2])
     return "".join(parts)
 
 
@@ -98,7 +121,7 @@ def write(target: Path) -> int:
     written, names = origins(), every_anchor()
     places = {PurePosixPath(origin.relative_to(ROOT)).as_posix(): place for place, origin in written.items()}
     texts = {
-        place: linked(moved(origin.read_text(encoding="utf-8"), origin, places), names)
+        place: linked(moved(origin.read_text(encoding="utf-8"), origin, places, place), names, place)
         for place, origin in written.items()
     }
     for place in UNSEARCHED:

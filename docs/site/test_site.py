@@ -55,7 +55,7 @@ def test_pages_of_the_reference_have_every_name_with_its_anchor(page):
         if isinstance(thing, type):
             for each in (*api.members(thing), *api.attributes(thing)):
                 assert not each.startswith("_")
-                assert f"#{whole}.{each} }}" in text or f"<a id='{whole}.{each}'>" in text
+                assert f"#{whole}.{each} .method }}" in text or f"<a id='{whole}.{each}'>" in text
 
 
 def test_functions_that_models_bind_are_shown_as_methods():

@@ -1,0 +1,62 @@
+"""Entries of the glossary for the site's search: ``python docs/site/search_terms.py build/site`` adds them to its index.
+
+Every line of the glossary becomes an answer of its own, under the term's name, which leads to the section that explains it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+GLOSSARY = Path(__file__).parents[1] / "glossary.md"
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]*)?\)")
+GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "epsilon", "λ": "lambda", "μ": "mu", "σ": "sigma", "χ": "chi"}
+# Typographic characters by their ASCII spellings.
+ASCII = str.maketrans({"–": "-", "—": "-", "’": "'", "é": "e", "ö": "o", "ó": "o", **GREEK})
+
+
+def glossary() -> list[tuple[str, str, str]]:
+    """Return the terms of the glossary, the first place that explains each of them, and the rest of its line."""
+    found = []
+    for line in GLOSSARY.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        link = LINK.search(cells[-1]) if len(cells) > 2 else None
+        if link:
+            file = link[1] or GLOSSARY.name
+            found.append((plain(cells[0]), file.replace(".md", ".html") + (link[2] or ""), plain("; ".join(cells[1:-1]))))
+    return found
+
+
+def plain(text: str) -> str:
+    """Return Markdown without its marks."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("*", "")
+
+
+def entries(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return an answer for every term, with the section that it leads to, which has to be in the index."""
+    sections = {item["location"]: item for item in items}
+    found = []
+    for term, place, text in glossary():
+        section = sections[place]
+        spelled = term.translate(ASCII)
+        words = f"{section['title']}. {text}" + (f" {spelled}" if spelled != term else "")
+        found.append({**section, "title": term, "text": words, "path": [*section["path"], section["title"]]})
+    return found
+
+
+def add(site: Path) -> int:
+    """Add the entries to the index of a site, and return their number."""
+    index = json.loads((site / "search.json").read_text(encoding="utf-8"))
+    items = [item for item in index["items"] if not item.get("term")]
+    new = [{**entry, "term": True} for entry in entries(items)]
+    text = json.dumps({**index, "items": [*items, *new]}, ensure_ascii=False, separators=(",", ":"))
+    (site / "search.json").write_text(text, encoding="utf-8")
+    (site / "search.js").write_text(f"var __index = {text}", encoding="utf-8")
+    return len(new)
+
+
+if __name__ == "__main__":
+    sys.stderr.write(f"{add(Path(sys.argv[1]))} terms of the glossary in the search\n")
