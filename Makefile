@@ -178,9 +178,10 @@ $(VENV)/.docs: $(VENV)/.installed
 docs: $(VENV)/.docs ## the handbook and the reference as a site in build/site; a link that leads nowhere is an error
 	$(BIN)/python docs/site/pages.py
 	$(BIN)/zensical build --strict --config-file build/mkdocs.yml
+	$(BIN)/python docs/site/search_terms.py build/site
 
 docs-serve: docs ## the same at http://localhost:8000; after a change, `make docs` in another terminal shows it
-	$(BIN)/zensical serve --config-file build/mkdocs.yml
+	$(BIN)/python -m http.server --directory build/site 8000
 
 lint: $(VENV)/.dev ## ruff: style and format
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Formulas in plain text as MathML, which browsers typeset without scripts or fonts from elsewhere.
 
-The notation is that of the handbook: ``θ_k = (n_k + α) / (n + K·α)``, ``Σ_c π_c``, ``Σ⁻¹``, ``x̄``, ``∫ … dθ``. A slash without spaces
-takes the factors beside it, a slash between spaces the products beside it. Five spaces are a gap between two formulas.
+The notation is that of the handbook: ``θ_k = (n_k + α) / (n + K·α)``, ``Σ_c π_c``, ``Σ⁻¹``, ``x̄``, ``∫ … dθ``. A slash
+without spaces divides the factors beside it, a slash between spaces the products beside it. Five spaces are a gap.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᵀᵃᵇⁿˣᵏ", "0123456
 LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ₜₖᵢⱼₙ", "0123456789+−tkijn", strict=True))
 ACCENTS = {"\u0304": "¯", "\u0302": "^", "\u0303": "~"}
 TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<number>\d[\d,]*\.?\d*|[½¼¾⅓])|(?P<word>[A-Za-z]{2,}(?:['’][a-z]*|(?:-[a-z]+)+)?|[A-Z]-[a-z]{2,})"
+    r"(?P<space>\s+)|(?P<number>\d+(?:,\d{3})*(?:\.\d+)?|[½¼¾⅓])"
+    r"|(?P<word>[A-Za-z]{2,}(?:['’][a-z]*|(?:-[a-z]+)+)?|[A-Z]-[a-z]{2,})"
     r"|(?P<letter>[^\W\d_¹²³⁰-ₜˣᵀ-ᵿ][\u0300-\u036f]?)"
     rf"|(?P<raised>[{''.join(RAISED)}]+)|(?P<lowered>[{''.join(LOWERED)}]+)|(?P<other>.)"
 )
 
 # A letter of its own with an index or exponent, of up to six characters or in parentheses.
-INLINE = re.compile(r"(?<![\w\\.`/])([^\W\d_][\u0300-\u036f]?′?)([_^])(?:\(([^()\s][^()]*)\)|(−?[A-Za-z0-9α-ωΑ-Ω½]{1,6}′?))(?![\w_(])")
+INLINE = re.compile(
+    r"(?<![\w\\.`/])([^\W\d_][\u0300-\u036f]?′?)([_^])(?:\(([^()\s][^()]*)\)|(−?[A-Za-z0-9α-ωΑ-Ω½]{1,6}′?))(?![\w_(])"
+)
 
 
 class Piece(NamedTuple):
@@ -177,7 +180,7 @@ class _Parser:
         return kind == "word" and text not in FUNCTIONS and (len(text) > 2 or text in SHORT_WORDS)
 
     def is_matrix(self) -> bool:
-        """Return whether a capital sigma is a covariance, not a sum: an exponent, a bracket, a bar or the end follows."""
+        """Return whether a capital sigma is a covariance: an exponent, a bracket, a bar or the end follows."""
         ahead = 1
         while self.peek(ahead)[1] == "_" or (ahead > 1 and self.peek(ahead - 1)[1] == "_"):
             ahead += 1
@@ -201,7 +204,7 @@ class _Parser:
     def sum(self, text: str, *, spaced: bool) -> Piece:
         """Return a sum, product or integral with the index below it."""
         self.at += 1
-        code = f"<mo>{ {'Σ': '∑', 'Π': '∏'}.get(text, text)}</mo>"
+        code = f"<mo>{ {'Σ': '∑', 'Π': '∏'}.get(text, text) }</mo>"
         if self.peek()[1] == "_":
             self.at += 1
             code = f"<munder>{code}<mrow>{self.argument()}</mrow></munder>"
@@ -225,7 +228,9 @@ class _Parser:
         shown = escape({"-": "−", "*": "·"}.get(text, text))
         if text in "|‖":
             if spaced and after:
-                return Piece("bar", '<mo lspace=".28em" rspace=".28em" stretchy="false">|</mo>' if text == "|" else "<mo>‖</mo>")
+                return Piece(
+                    "bar", '<mo lspace=".28em" rspace=".28em" stretchy="false">|</mo>' if text == "|" else "<mo>‖</mo>"
+                )
             return Piece("item", self.scripts(f'<mo stretchy="false" lspace="0" rspace="0">{text}</mo>'), spaced)
         if text == "/":
             return Piece("slash", "", spaced and after)
@@ -244,7 +249,7 @@ class _Parser:
         return Piece("item", f"<mi>{text}</mi>" if text in "∂∞" else f"<mo>{text}</mo>", spaced)
 
     def argument(self) -> str:
-        """Return what follows a caret, an underscore or a root: a group without its brackets, a word, a number, a letter."""
+        """Return what follows a caret, an underscore or a root: a group, a word, a number or a letter."""
         minus = ""
         if self.peek()[1] in "−-" and self.peek()[1]:
             self.at += 1
@@ -285,7 +290,11 @@ def _identifier(text: str) -> str:
         letter, *rest = unicodedata.normalize("NFD", text)
         accent = "".join(rest)
     code = f"<mi>{escape(letter)}</mi>"
-    return f"<mover accent=\"true\">{code}<mo>{ACCENTS[accent]}</mo></mover>" if accent in ACCENTS else f"<mi>{escape(text)}</mi>"
+    return (
+        f'<mover accent="true">{code}<mo>{ACCENTS[accent]}</mo></mover>'
+        if accent in ACCENTS
+        else f"<mi>{escape(text)}</mi>"
+    )
 
 
 def _script(text: str, plain: dict[str, str]) -> str:

@@ -1,6 +1,6 @@
-"""Entries of the glossary for the site's search: ``python docs/site/search_terms.py build/site`` adds them to its index.
+"""Add the glossary's terms to the search index of a built site: ``python docs/site/search_terms.py build/site``.
 
-Every line of the glossary becomes an answer of its own, under the term's name, which leads to the section that explains it.
+Every line of the glossary becomes an answer titled by its terms, which leads to the section that explains them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def glossary() -> list[tuple[str, str, str]]:
         link = LINK.search(cells[-1]) if len(cells) > 2 else None
         if link:
             file = link[1] or GLOSSARY.name
-            found.append((plain(cells[0]), file.replace(".md", ".html") + (link[2] or ""), plain("; ".join(cells[1:-1]))))
+            found.append(
+                (plain(cells[0]), file.replace(".md", ".html") + (link[2] or ""), plain("; ".join(cells[1:-1])))
+            )
     return found
 
 

@@ -2,9 +2,6 @@
 
 import inspect
 import re
-import subprocess
-import sys
-from importlib.util import find_spec
 
 import api
 import docstrings
@@ -113,15 +110,15 @@ def test_docstrings_become_tables_and_examples():
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("zensical") is None, reason="Zensical is not installed (pip install 'tallybayes[docs]')")
-def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path):
-    pages.write(tmp_path)
-    command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(tmp_path / "mkdocs.yml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    made = list((tmp_path / "site").rglob("*.html"))
-    assert len(made) > len(WRITTEN) + len(REFERENCE)
-    fetched = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']?(https?:[^\"'\s>]*)")
-    for page in made:
-        assert not fetched.findall(page.read_text(encoding="utf-8")), page
+def test_links_from_folders_lead_up():
+    places = {"benchmarks/RESULTS.md": "benchmarks.md"}
+    origin = pages.ROOT / "benchmarks/results/em.md"
+    assert pages.moved("[a](../RESULTS.md#top)", origin, places, "results/em.md") == "[a](../benchmarks.md#top)"
+
+
+def test_indented_blocks_are_formulas_and_items_of_lists_are_not():
+    text = "So\n\n    θ = a/b\n\nwith n_k of `x_j`.\n\n- An item.\n\n    More of it.\n"
+    shown = pages.linked(text, {})
+    assert "<mfrac><mrow><mi>a</mi></mrow><mrow><mi>b</mi></mrow></mfrac>" in shown
+    assert "with <i>n</i><sub>k</sub> of `x_j`." in shown
+    assert "\n    More of it.\n" in shown

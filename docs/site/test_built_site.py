@@ -1,0 +1,86 @@
+"""The built site: it needs nothing from elsewhere, and its search finds the terms that courses use."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pages
+import pytest
+import search_terms
+import subjects
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("zensical") is None, reason="needs Zensical: pip install 'tallybayes[docs]'"),
+]
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js, which runs the site's search")
+
+# Terms as people type them, and the section each has to lead to: the page, and a pattern for its anchor.
+TERMS = {
+    "posterior averaging": "finite-hypotheses.html#.*averag",
+    "Laplace smoothing": "priors-and-smoothing.html",
+    "add-one": "priors-and-smoothing.html",
+    "pseudo counts": "(priors-and-smoothing|bernoulli-model).html#",
+    "zero frequency": "(bernoulli-model|naive-bayes|priors-and-smoothing).html#",
+    "MDL": "(model-comparison|description-length).html#",
+    "Kullback-Leibler": "ml-map-and-bayesian-estimates.html#.*(closest|diverg|kullback)",
+    "Ng and Jordan": "generative-or-discriminative.html#.*ng-and-jordan",
+    "bag of words": "text.html",
+    "nearest centroid": "nearest-class-mean.html",
+    "confusion matrix": "evaluation-metrics.html",
+    "CPT": "bayesian-networks.html#",
+    "explaining away": "(bayesian-networks|network-analysis).html#",
+    "d-separation": "(bayesian-networks|network-analysis).html#",
+    "sensitivity analysis": "(bayesian-networks|network-analysis).html#",
+    "forward algorithm": "hidden-markov-models.html#",
+    "Viterbi": "hidden-markov-models.html#",
+    "Baum-Welch": "hidden-markov-models.html#",
+    "unlearning": "(streaming-drift-and-unlearning|sufficient-statistics).html",
+    "incremental learning": "(sufficient-statistics|streaming-drift-and-unlearning).html",
+    "merge models": "(sufficient-statistics|cookbook).html",
+    "Spark": "data-sources.html#spark",
+    "spam": "spam-filter.html",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site, with the terms in its search."""
+    folder = tmp_path_factory.mktemp("site")
+    pages.write(folder)
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(folder / "mkdocs.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    search_terms.add(folder / "site")
+    return folder / "site"
+
+
+def test_the_site_fetches_nothing(site):
+    made = list(site.rglob("*.html"))
+    references = [page for every in subjects.pages().values() for page in every]
+    assert len(made) > len(pages.origins()) + len(references)
+    fetched = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']?(https?:[^\"'\s>]*)")
+    for page in made:
+        assert not fetched.findall(page.read_text(encoding="utf-8")), page
+
+
+@pytest.fixture(scope="module")
+def answers(site):
+    """The locations of the first three answers to every term."""
+    items = json.loads((site / "search.json").read_text(encoding="utf-8"))["items"]
+    script = pages.HERE / "search_answers.js"
+    command = ["node", str(script), str(site)]
+    done = subprocess.run(command, input=json.dumps(list(TERMS)), capture_output=True, text=True, check=True)
+    return {
+        term: [items[index]["location"] for index in found[:3]]
+        for term, found in zip(TERMS, json.loads(done.stdout), strict=True)
+    }
+
+
+@needs_node
+@pytest.mark.parametrize("term", TERMS)
+def test_the_search_leads_to_the_section_of_a_term(answers, term):
+    assert any(re.match(TERMS[term], location) for location in answers[term]), answers[term]
