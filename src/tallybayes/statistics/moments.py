@@ -264,17 +264,14 @@ class Moments(Statistics):
         if self.first_sum.shape != other.first_sum.shape or self.full != other.full:
             return False
         same = all(all_close(getattr(self, n), getattr(other, n), tolerance) for n in ("weight", "mean"))
-        return same and all_close(self._scatter_or_zero(tolerance), other._scatter_or_zero(tolerance), tolerance)
+        return same and all_close(self._scatter_or_zero(), other._scatter_or_zero(), tolerance)
 
-    def _scatter_or_zero(self, tolerance: float) -> np.ndarray:
-        """Return the scatter; elements of full moments below the squared tolerance, relative to the sums, become 0.
-
-        Forgetting most rows leaves rounding errors of the forgotten products, also where the scatter is 0.
-        """
+    def _scatter_or_zero(self) -> np.ndarray:
+        """Return the scatter, with elements that are no larger than rounding errors set to 0."""
         if not self.full:
             return self.scatter
         size = np.sqrt(np.abs(np.diagonal(self.second_sum.high, axis1=-2, axis2=-1)))
-        least = max(_ROUNDING, tolerance**2) * size[..., :, None] * size[..., None, :]
+        least = _ROUNDING * size[..., :, None] * size[..., None, :]
         return np.where(np.abs(self.scatter) > least, self.scatter, 0.0)
 
     def rebase(self, anchor: np.ndarray) -> Moments:
@@ -345,22 +342,33 @@ class Moments(Statistics):
 
         Otherwise a column that is constant after forgetting rows would have a tiny positive variance.
         """
+        rest = self.diagonal()
+        before = held.diagonal()
+        rows = np.clip(np.broadcast_to(held.weight, rest.first_sum.shape), 1.0, 1e16)
+        limit = 1e-30 * before.second_sum.value
         if self.full:
-            # The rounding error of matrix products is not known here; only a negative variance is surely one.
-            flat = np.diagonal(self.scatter, axis1=-2, axis2=-1) <= 0
-            if not flat.any():
-                return self
+            limit = limit + self._product_rounding(held) * before.scatter
+        correction = rest._mean_correction()
+        residue = (rest.second_sum - correction).value <= np.sqrt(rows) * limit
+        if not residue.any():
+            return self
+        if self.full:
+            residue = residue[..., :, None] | residue[..., None, :]
             correction = self._mean_correction()
-            residue = flat[..., :, None] | flat[..., None, :]
-        else:
-            correction = self._mean_correction()
-            rows = np.clip(np.broadcast_to(held.weight, correction.shape), 1.0, 1e16)
-            residue = (self.second_sum - correction).value <= 1e-30 * np.sqrt(rows) * held.second_sum.value
         second = DoubleDouble(
             np.where(residue, correction.high, self.second_sum.high),
             np.where(residue, correction.low, self.second_sum.low),
         )
         return Moments(self.anchor, self.weight_sum, self.first_sum, second)
+
+    def _product_rounding(self, held: Moments) -> np.ndarray:
+        """Return the rounding error of full moments after rows were subtracted, relative to √rows times the scatter.
+
+        Blocks of rows are multiplied in float64. With integer weights, the products may have 20 more bits
+        (`LinearGaussian`). Then float64 is assumed only where a single row remains, which has no scatter.
+        """
+        integers = (held.weight == np.floor(held.weight)) & (self.weight == np.floor(self.weight))
+        return np.where(integers & (self.weight != 1), 2.0**-70, 2.0**-50)
 
     def _rounding(self, held: np.ndarray, removed: np.ndarray) -> np.ndarray:
         """Return the relative rounding error of weights: larger for fractional weights, whose sums are rounded."""

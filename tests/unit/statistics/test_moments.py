@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes import kernels
@@ -348,3 +350,61 @@ def test_what_rounding_leaves_of_a_single_row_is_no_difference():
     both, first = family.collect(rows, weight=weight), family.collect(rows[:1], weight=weight[:1])
     assert (both - family.collect(rows[1:], weight=weight[1:], like=both)).isclose(first, 1e-9)
     assert not both.isclose(first, 1e-9)
+
+
+class TestForgettingFullMoments:
+    """What remains after most rows were forgotten, for any offset, scale, weights and numbers of rows."""
+
+    CASES = (
+        st.integers(0, 2**32 - 1),
+        st.integers(2, 300),
+        st.sampled_from([0.0, 0.3, -5.0, 1e3, 1e6, -1e9]),
+        st.sampled_from([1e-3, 1.0, 1e4]),
+        st.booleans(),
+    )
+
+    @staticmethod
+    def rows(seed, n, offset, scale, fractional):
+        rng = np.random.default_rng(seed)
+        rows = offset + scale * rng.normal(size=(n, 3))
+        weight = rng.uniform(0.25, 4.0, n) if fractional else rng.integers(1, 4, n).astype(float)
+        return rng, rows, weight
+
+    @given(*CASES, st.sampled_from([tb.LinearGaussian(), tb.MultivariateGaussian()]))
+    @settings(max_examples=50)
+    def test_a_single_row_has_no_scatter(self, seed, n, offset, scale, fractional, family):
+        _, rows, weight = self.rows(seed, n, offset, scale, fractional)
+        if not fractional:
+            weight[0] = 1.0
+        held = family.collect(rows, weight=weight)
+        rest = held - family.collect(rows[1:], weight=weight[1:], like=held)
+        assert not rest.scatter.any()
+        assert rest.isclose(family.collect(rows[:1], weight=weight[:1]), 1e-9)
+
+    @given(*CASES)
+    @settings(max_examples=50)
+    def test_a_constant_column_has_no_scatter(self, seed, n, offset, scale, fractional):
+        rng, rows, weight = self.rows(seed, n, offset, scale, fractional)
+        kept = int(rng.integers(1, n))
+        rows[:kept, 1] = rows[0, 1]
+        family = tb.LinearGaussian()
+        held = family.collect(rows, weight=weight)
+        rest = held - family.collect(rows[kept:], weight=weight[kept:], like=held)
+        assert not rest.scatter[0, 1].any()
+        assert not rest.scatter[0, :, 1].any()
+        assert (np.diagonal(rest.scatter[0])[[0, 2]] > 0).all() or kept == 1
+
+    @given(*CASES, st.sampled_from([1e-5, 1e-3]))
+    @settings(max_examples=50)
+    def test_a_small_scatter_remains(self, seed, n, offset, scale, fractional, ratio):
+        # Products of integer weights have 22 digits, others 16. The offset limits the digits of the rows themselves.
+        _, rows, weight = self.rows(seed, n + 3, offset, scale, fractional)
+        rows[:3] = offset + ratio * (rows[:3] - offset)
+        family = tb.LinearGaussian()
+        held = family.collect(rows, weight=weight)
+        rest = held - family.collect(rows[3:], weight=weight[3:], like=held)
+        alone = family.collect(rows[:3], weight=weight[:3])
+        error = 2.0 ** (-50 if fractional else -70) * held.scatter[0] + 1e-30 * held.second_sum.value[0]
+        error = np.sqrt(np.maximum(held.weight[0], 1.0)) * np.diagonal(error)
+        found, expected = (np.diagonal(moments.scatter[0]) for moments in (rest, alone))
+        assert (np.abs(found - expected) <= error + 1e-9 * expected).all()
