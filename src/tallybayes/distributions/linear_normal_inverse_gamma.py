@@ -348,10 +348,12 @@ def scatter_about(
     """
     weight = statistics.column_weights()[..., 0]
     kappa = np.broadcast_to(strength, weight.shape)
+    prior_mean = DoubleDouble.of(np.broadcast_to(center, statistics.first_sum.shape))
     fixed = np.isinf(kappa)
+    if fixed.all():
+        return weight, prior_mean, statistics.sums_about(prior_mean.high)[1]
     data_fraction = np.where(weight > 0, weight / (np.where(weight > 0, kappa, 1.0) + weight), 0.0)
     mean_weight = np.where(fixed, weight, np.where(fixed, 0.0, kappa) * data_fraction)
-    prior_mean = DoubleDouble.of(np.broadcast_to(center, (*weight.shape, statistics.n_columns)))
     difference = statistics.mean_double_double() - prior_mean
     weighted = difference * mean_weight[..., None]
     scatter = statistics.scatter_double_double() + difference[..., :, None] * weighted[..., None, :]

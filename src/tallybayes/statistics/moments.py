@@ -278,18 +278,20 @@ class Moments(Statistics):
         """Return the same moments about another anchor, exact up to double-double rounding."""
         if np.array_equal(anchor, self.anchor):
             return self
-        shift = DoubleDouble.of(self.anchor) - DoubleDouble.of(anchor)
+        return Moments(anchor, self.weight_sum, *self.sums_about(anchor))
+
+    def sums_about(self, point: np.ndarray) -> tuple[DoubleDouble, DoubleDouble]:
+        """Return the first and second sums about a point, or about one for every group, (*given, columns)."""
+        shift = DoubleDouble.of(self.anchor) - DoubleDouble.of(point)
         moved = shift * self.weight_sum
         first = self.first_sum + moved
-        if self.full:
-            row = np.s_[..., :, None]
-            column = np.s_[..., None, :]
-            cross = shift[row] * self.first_sum[column]
-            cross = cross + cross.transposed()
-            second = self.second_sum + cross + moved[row] * shift[column]
-        else:
-            second = self.second_sum + shift * self.first_sum * 2.0 + moved * shift
-        return Moments(anchor, self.weight_sum, first, second)
+        if not self.full:
+            return first, self.second_sum + shift * self.first_sum * 2.0 + moved * shift
+        row = np.s_[..., :, None]
+        column = np.s_[..., None, :]
+        cross = shift[row] * self.first_sum[column]
+        cross = cross + cross.transposed()
+        return first, self.second_sum + cross + moved[row] * shift[column]
 
     def arrays(self) -> dict[str, Part]:
         """Return the double-double sums by name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from tallybayes.families.family import Family
 if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics
 
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of a sum, relative to its largest term
+
 
 def check_posterior(prior: ParameterDistribution, a: Statistics, b: Statistics, *, tolerance: float = 1e-9) -> None:
     """Check update(a).update(b) = update(a + b), and the chain rule of the log evidence.
@@ -26,7 +29,9 @@ def check_posterior(prior: ParameterDistribution, a: Statistics, b: Statistics, 
     prior : ParameterDistribution
     a, b : Statistics
     tolerance : float, default 1e-9
-        Relative to the largest number in play.
+        Relative to the largest number of every parameter. A parameter that is the sum of terms that cancel, such as
+        the mean of inputs of both signs, may also differ by 64 units of rounding of the largest of them: of this
+        parameter in `prior`, and in its updates by `a` and by `b`.
 
     Examples
     --------
@@ -35,7 +40,9 @@ def check_posterior(prior: ParameterDistribution, a: Statistics, b: Statistics, 
     >>> check_posterior(tb.Dirichlet(0.5), tb.Counts([3, 0, 1]), tb.Counts([0, 0, 7]))
     """
     posterior = prior.update(a)
-    _check_same_distribution(posterior.update(b), prior.update(a + b), tolerance, "update(a).update(b) = update(a + b)")
+    law = "update(a).update(b) = update(a + b)"
+    terms = (prior, posterior, prior.update(b))
+    _check_same_distribution(posterior.update(b), prior.update(a + b), tolerance, law, terms)
     empty = a.scale(0.0)
     _check_same_distribution(posterior.update(empty), posterior, tolerance, "update(0) changes nothing")
     first, second = np.asarray(prior.log_evidence(a)), np.asarray(posterior.log_evidence(b))
@@ -157,24 +164,30 @@ def check_value(value: FrozenValue) -> None:
                 raise AssertionError(f"{name} of {value!r} is writable after {how}")
 
 
-def _largest(distribution: ParameterDistribution) -> float:
-    """Return the largest absolute value among the finite numbers of a distribution."""
-    arrays = [part for part in distribution._fields().values() if isinstance(part, np.ndarray)]
-    return max((float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in arrays), default=0.0)
+def _largest(array: np.ndarray) -> float:
+    """Return the largest absolute value among the finite numbers of an array."""
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 
 def _check_same_distribution(
-    found: ParameterDistribution, expected: ParameterDistribution, tolerance: float, law: str
+    found: ParameterDistribution,
+    expected: ParameterDistribution,
+    tolerance: float,
+    law: str,
+    terms: Sequence[ParameterDistribution] = (),
 ) -> None:
-    """Raise AssertionError unless two distributions agree, up to rounding errors of their largest number."""
+    """Raise AssertionError unless two distributions agree.
+
+    A parameter near 0 may be the sum of large `terms` that cancel, such as the mean of inputs of both signs. Its
+    rounding error is relative to the same parameter of the terms.
+    """
     if type(found) is not type(expected):
         raise AssertionError(f"the law {law!r} does not hold: {found!r}, expected {expected!r}")
     for name, expected_value in expected._fields().items():
         value = getattr(found, name)
         if isinstance(expected_value, np.ndarray):
-            with np.errstate(invalid="ignore"):
-                finite = np.where(np.isfinite(expected_value), np.abs(expected_value), 0.0)
-            rounding = 1e-15 * _largest(expected)  # numbers that cancel keep the rounding errors of their terms
+            finite = np.where(np.isfinite(expected_value), np.abs(expected_value), 0.0)
+            rounding = _ROUNDING * max((_largest(np.asarray(getattr(term, name))) for term in terms), default=0.0)
             slack = tolerance * (finite + finite.max(initial=0.0)) + rounding
             _check_close(value, expected_value, slack, f"{law} ({name})")
         elif isinstance(expected_value, tuple | str | int | float) and value != expected_value:
