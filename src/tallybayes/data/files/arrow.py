@@ -87,14 +87,14 @@ class ArrowFiles(Files):
         wanted = self.schema.names if columns is None else list(columns)
         self.check_columns(wanted)
         schema = pa.schema([self.schema.field(name) for name in wanted])
-        read = self._ipc
         n_rows = rows_of(schema)
-        if self.format == "parquet":
-            read = self._parquet
+        parquet = self.format == "parquet"
+        if parquet:
             n_rows = min(n_rows, rows_of(schema, _BATCH_BYTES, _BATCH_ROWS))
         for path in self.paths:
             with reading(path, f"as {self.format}"):
-                yield from with_location(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
+                parts = self._parquet(path, schema, n_rows) if parquet else self._ipc(path, schema)
+                yield from with_location(in_batches(map(_checked, parts), n_rows), path, "row", 0)
 
     def _parquet(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.Table]:
         """Yield batches of a Parquet file in bounded memory, whatever the size of row groups."""
@@ -158,20 +158,25 @@ class ArrowFiles(Files):
         if wanted and n_read < metadata.num_rows:  # Arrow 18 ends silently where a file was truncated
             raise OSError(f"it has {n_read} of the {metadata.num_rows} rows that its footer lists")
 
-    def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
-        """Yield batches of an Arrow IPC file or stream."""
+    def _ipc(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Yield the batches of an Arrow IPC file or stream, one in memory at a time."""
         import pyarrow as pa
-        import pyarrow.dataset as ds
 
-        if self._is_stream(path):
-            with pa.OSFile(path) as file, pa.ipc.open_stream(file) as stream:  # a path would be mapped into memory
-                for batch in stream:
-                    yield pa.table(batch.select(schema.names)).cast(schema)
+        def converted(batch: pa.RecordBatch) -> pa.RecordBatch | pa.Table:
+            batch = batch.select(schema.names).replace_schema_metadata(None)
+            return batch if batch.schema == schema else pa.table(batch).cast(schema)
+
+        with pa.OSFile(path) as file:  # a path would be mapped into memory
+            if self._is_stream(path):
+                with pa.ipc.open_stream(file) as stream:
+                    yield from map(converted, stream)
                 if os.path.getsize(path) < file.tell():  # Arrow takes the end of the file for that of the stream
                     raise pa.ArrowInvalid("it was truncated while it was read")
-            return
-        dataset = ds.dataset(path, schema=self.schema, format="ipc")
-        yield from dataset.to_batches(columns=schema.names, batch_size=n_rows, batch_readahead=2)
+                return
+            with pa.ipc.open_file(file) as reader:
+                wanted = [reader.schema.get_field_index(name) for name in schema.names]
+            with pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=wanted)) as reader:
+                yield from (converted(reader.get_batch(k)) for k in range(reader.num_record_batches))
 
 
 def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:

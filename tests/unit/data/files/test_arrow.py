@@ -184,17 +184,12 @@ def test_an_arrow_file_that_is_truncated_while_it_is_read(stream: bool, tmp_path
         writer.write_table(rows, max_chunksize=100_000)
     maps = Path("/proc/self/maps")
     batches = tb.table(path).batches()
-    first = next(batches)
+    next(batches)
     assert not maps.exists() or str(path) not in maps.read_text()
     with open(path, "r+b") as file:
         file.truncate(5000)
-    try:
-        n_rows = len(first) + sum(map(len, batches))
-    except tb.DataError as error:
-        assert "rows.arrow cannot be read as ipc" in str(error)  # noqa: PT017
-    else:  # everything had been read before the file was truncated
-        assert not stream
-        assert n_rows == 3_000_000
+    with pytest.raises(tb.DataError, match=r"rows.arrow cannot be read as ipc"):
+        list(batches)
 
 
 def test_files_are_closed_after_they_are_read(tmp_path: Path) -> None:
