@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,45 @@ from tallybayes.data.encoding import encode
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.typing import Labels, RandomState
+
+
+class Folds(NamedTuple):
+    """The fold of every row, or sequence.
+
+    Attributes
+    ----------
+    fold : ndarray of int of shape (n,)
+        −1 for training rows of every fold.
+    known : ndarray of bool of shape (n,)
+        The rows that are predicted; other rows are held out with their fold, but not predicted.
+    ordered : bool, default False
+        Whether each fold is predicted from earlier folds only.
+    one_by_one : bool, default False
+        Whether every row is a fold.
+    """
+
+    fold: np.ndarray
+    known: np.ndarray
+    ordered: bool = False
+    one_by_one: bool = False
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds."""
+        return int(self.fold.max(initial=-1)) + 1
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """The fold in which every row is predicted; −1 for rows that are not predicted."""
+        return np.where(self.known, self.fold, -1)
+
+    def tests(self) -> list[np.ndarray]:
+        """Return the numbers of the rows to predict, by fold."""
+        return rows_by_code(self.predicted, self.n_folds)
+
+    def held_out(self, number: int) -> np.ndarray:
+        """Return the numbers of the rows that are no training rows of a fold."""
+        return np.flatnonzero(self.fold >= number if self.ordered else self.fold == number)
 
 
 def random_folds(codes: np.ndarray, n_folds: int, random_state: RandomState) -> np.ndarray:

@@ -5,9 +5,10 @@ The statistics of the held-out rows are subtracted from those of all rows. After
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -15,32 +16,10 @@ from sklearn.base import clone
 from tallybayes._utils.progress import progress
 from tallybayes.data.table import Table
 from tallybayes.errors import PriorError
-from tallybayes.estimation.resampling.folds import rows_by_code
+from tallybayes.estimation.resampling.folds import Folds
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.families.estimates import read_estimate
-from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.tally import Tally
-
-
-class Split(NamedTuple):
-    """The row numbers to predict, and those to leave out of the training rows; all others are training rows."""
-
-    test: np.ndarray
-    out: np.ndarray
-
-
-def kfold_splits(fold: np.ndarray, held: np.ndarray) -> list[Split]:
-    """Yield every fold against all others. Only rows of `held` are predicted.
-
-    Rows of fold −1 are training rows always.
-    """
-    return [Split(part[held[part]], part) for part in rows_by_code(fold, int(fold.max(initial=-1)) + 1)]
-
-
-def forward_splits(stretch: np.ndarray, held: np.ndarray) -> list[Split]:
-    """Yield every time interval but the first, against all earlier ones."""
-    parts = rows_by_code(stretch, int(stretch.max(initial=-1)) + 1)
-    return [Split(part[held[part]], np.flatnonzero(stretch >= k)) for k, part in enumerate(parts) if k]
 
 
 class HoldOut(ABC):
@@ -72,26 +51,36 @@ class HoldOut(ABC):
     def count(self, chosen: np.ndarray) -> Tally:
         """Return the tally of some rows."""
 
-    def models(self, splits: list[Split]) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield the rows to predict, and the model without them."""
-        asked = [split for split in splits if len(split.test)]
-        for test, out in progress(asked, "fitting without each fold" if self.requires_refit else "holding out"):
-            yield test, self.model_without(out)
+    @abstractmethod
+    def score(self, folds: Folds) -> Any:
+        """Return the predictions of every row by the model without its fold; NaN for rows that are not predicted."""
+
+    def with_model(self, model: Any) -> Self:
+        """Return the same rows with another model of their counts."""
+        other = copy.copy(self)
+        other.full_model = model
+        return other
+
+    def models(self, folds: Folds) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield the rows to predict of every fold that has any, and the model without the fold."""
+        tests = [(number, test) for number, test in enumerate(folds.tests()) if len(test)]
+        for number, test in progress(tests, "fitting without each fold" if self.requires_refit else "holding out"):
+            yield test, self.model_without(folds.held_out(number))
 
     def model_without(self, out: np.ndarray) -> Any:
         """Return the model of all other rows, with the priors and levels of the full model."""
+        if not self.requires_refit:
+            return self.full_model._with_tally(self.tally_without(out))
         whole = self.full_model
-        every = np.arange(len(self.codes))
-        if self.requires_refit:
-            other = self._fit_again(np.delete(every, out))
-            if not hasattr(whole, "_with_tally"):
-                return other
-            tally = other.tally_.reindex_like(whole.tally_)
-        elif 2 * len(out) > len(every):
-            tally = self.count(np.delete(every, out)).reindex_like(whole.tally_)
-        else:
-            tally = subtract_tally(whole.tally_, self.count(out))
-        return whole._with_tally(tally)
+        other = self._fit_again(np.delete(np.arange(len(self.codes)), out))
+        return whole._with_tally(other.tally_.reindex_like(whole.tally_)) if hasattr(whole, "_with_tally") else other
+
+    def tally_without(self, out: np.ndarray) -> Tally:
+        """Return the tally of all other rows, over the levels of all rows."""
+        whole: Tally = self.full_model.tally_
+        if 2 * len(out) > len(self.codes):
+            return self.count(np.delete(np.arange(len(self.codes)), out)).reindex_like(whole)
+        return subtract_tally(whole, self.count(out).reindex_like(whole))
 
     def _fit_again(self, chosen: np.ndarray) -> Any:
         """Return the model refitted to some rows, with the priors of the full model."""
@@ -103,7 +92,7 @@ class HoldOut(ABC):
         except PriorError:  # a prior array by levels, if some levels are absent in these rows
             return self.fit(model, chosen)
 
-    def some_weight(self, chosen: np.ndarray) -> np.ndarray | None:
+    def some_weight(self, chosen: slice | np.ndarray) -> np.ndarray | None:
         """Return the weights of some rows."""
         return None if self.weight is None else self.weight[chosen]
 
@@ -118,25 +107,20 @@ class HoldOutRows(HoldOut):
     def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
         """Return log p(class | row) and log p(row) of some rows under a model."""
 
-    def score(self, splits: list[Split]) -> ClassPosterior:
-        """Return the predictions of every row by the model without it; NaN for rows that were not held out."""
+    def empty_scores(self) -> ClassPosterior:
+        """Return arrays for the predictions of all rows, filled with NaN."""
         n_rows = len(self.codes)
-        out = ClassPosterior(np.full((n_rows, self.n_classes), np.nan), np.full(n_rows, np.nan))
-        for test, model in self.models(splits):
+        return ClassPosterior(np.full((n_rows, self.n_classes), np.nan), np.full(n_rows, np.nan))
+
+    def score(self, folds: Folds) -> ClassPosterior:
+        """Return the predictions of every row by the model without its fold; NaN for rows that are not predicted."""
+        out = self.empty_scores()
+        for test, model in self.models(folds):
             out.log_proba[test], out.log_density[test] = self.predict_rows(model, test)
         return out
 
 
-def subtract_tally(whole: Tally, gone: Tally) -> Tally:
-    """Return a tally minus a part of it, over the same levels."""
-    return with_statistics(whole, subtract_all(whole.statistics, gone.reindex_like(whole).statistics))
-
-
-def subtract_all(whole: Sequence[Statistics], gone: Sequence[Statistics]) -> list[Statistics]:
-    """Return the statistics of every factor minus those of a part of the rows."""
-    return [a.subtract_unchecked(b) for a, b in zip(whole, gone, strict=True)]
-
-
-def with_statistics(like: Tally, statistics: Sequence[Statistics]) -> Tally:
-    """Return a tally with other statistics over the same levels."""
-    return Tally(like.factors, statistics, like.domains, like.schema)
+def subtract_tally(whole: Tally, part: Tally) -> Tally:
+    """Return a tally minus a part of its rows, over the same levels."""
+    rest = [a.subtract_unchecked(b) for a, b in zip(whole.statistics, part.statistics, strict=True)]
+    return Tally(whole.factors, rest, whole.domains, whole.schema)

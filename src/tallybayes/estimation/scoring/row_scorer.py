@@ -76,9 +76,10 @@ class RowScorer:
                 found.log_density[:] += base
         return rescore_extreme_rows(self, table, found)
 
-    def uses_kernels(self, table: Table) -> bool:
-        """Return whether the kernels score every factor of these rows."""
-        return len(self._kernel_rows(table, counted=True).numbers) >= len(self.factors)
+    def uses_kernels(self, table: Table, n_scorers: int = 0) -> bool:
+        """Return whether the kernels score every factor of these rows, and this number of scorers fits the cache."""
+        rows = self._kernel_rows(table, counted=True)
+        return len(rows.numbers) >= len(self.factors) and n_scorers * rows.scorer.n_bytes <= _TOGETHER
 
     def posterior_of(
         self, rows: np.ndarray, table: Table, out: ClassPosterior, log_base: dict[int, np.ndarray]
@@ -165,33 +166,29 @@ class RowScorer:
             self._scorers[key] = scorer
         return scorer
 
-    def posterior_by_fold(
-        self,
-        others: Iterator[RowScorer],
-        n_parts: int,
-        part: np.ndarray,
-        table: Table,
-        out: ClassPosterior,
-        log_base: dict[int, np.ndarray],
-    ) -> bool:
-        """Compute `posterior_of` for all rows in one pass, with the scorer of their fold; return False if not possible.
 
-        This is the scorer of the first fold, and the kernels score every factor of the rows. ``part`` has shape (n,);
-        −1 skips a row.
-        """
-        rows = self._kernel_rows(table, counted=True)
-        if n_parts * rows.scorer.n_bytes > _TOGETHER:
-            return False
-        plans = [self, *others]
-        scorers = [plan._kernel_rows(table, counted=True).scorer for plan in plans]
-        if len({each.shape for each in scorers}) > 1:  # some tables have values that a kernel cannot score
-            return False
-        log_prior = np.stack([plan.log_prior for plan in plans])
+def posterior_by_part(
+    scorers: Sequence[RowScorer],
+    part: np.ndarray,
+    table: Table,
+    out: ClassPosterior,
+    log_base: dict[int, np.ndarray],
+) -> bool:
+    """Compute `RowScorer.posterior_of` for all rows in one pass, with the scorer of their part.
 
-        def score(blocks: Sequence[Any], n_rows: int) -> None:
-            kernels.posterior_by_part(scorers, blocks, n_rows, part, log_prior, *out)
+    Return False if it is not possible. ``part`` has shape (n,); −1 skips a row.
+    """
+    first = scorers[0]
+    rows = first._kernel_rows(table, counted=True)
+    prepared = [scorer._kernel_rows(table, counted=True).scorer for scorer in scorers]
+    if len({each.shape for each in prepared}) > 1:  # some tables have values that a kernel cannot score
+        return False
+    log_prior = np.stack([scorer.log_prior for scorer in scorers])
 
-        self._run(score, rows, table.n_rows)
-        for base in self._log_bases(rows.blocks, log_base):
-            out.log_density[part >= 0] += base[part >= 0]
-        return True
+    def score(blocks: Sequence[Any], n_rows: int) -> None:
+        kernels.posterior_by_part(prepared, blocks, n_rows, part, log_prior, *out)
+
+    first._run(score, rows, table.n_rows)
+    for base in first._log_bases(rows.blocks, log_base):
+        out.log_density[part >= 0] += base[part >= 0]
+    return True

@@ -5,11 +5,9 @@ Models whose counts cannot be subtracted are refitted for every fold.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,21 +15,13 @@ from sklearn.base import clone
 
 from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.estimation.calibration.calibration import cross_fitted
-from tallybayes.estimation.resampling.folds import given_folds, group_folds, ordered_folds, random_folds
-from tallybayes.estimation.resampling.held_out import HoldOutRows, Split, forward_splits, kfold_splits
-from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
+from tallybayes.estimation.resampling.folds import Folds, given_folds, group_folds, ordered_folds, random_folds
+from tallybayes.estimation.resampling.held_out import HoldOutRows
 from tallybayes.evaluation.evaluate import check_no_target
 from tallybayes.evaluation.named_columns import split_columns
 from tallybayes.evaluation.validation.arguments import candidate_models, reestimated_models
-from tallybayes.models.base import Model
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows
-from tallybayes.models.classification.held_out_scores import (
-    count_rows,
-    open_rows,
-    score_folds,
-    score_left_out,
-)
+from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows, count_rows
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import HeldSequences
@@ -40,7 +30,7 @@ from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.network_held_out import NetworkRows
 from tallybayes.models.regression.linear_regression import LinearRegression
-from tallybayes.models.regression.regression_held_out import HoldOutTargets
+from tallybayes.models.regression.regression_held_out import HeldTargets
 from tallybayes.results.classification_evaluation import Evaluation, SequenceEvaluation
 from tallybayes.results.density_evaluation import DensityEvaluation
 from tallybayes.results.evaluation import HeldOut, RowEvaluation
@@ -277,11 +267,6 @@ class FoldRule(NamedTuple):
     one_by_one: bool = False
     at_most: bool = False  # whether few rows are assigned to fewer folds
 
-    @property
-    def ordered(self) -> bool:
-        """Whether each fold is predicted from earlier ones only."""
-        return self.order is not None
-
     def check(self) -> None:
         """Raise DataError if more than one way of assigning rows is given."""
         if (self.groups is not None) + (self.order is not None) + (np.ndim(self.folds) > 0) > 1:
@@ -290,26 +275,23 @@ class FoldRule(NamedTuple):
                 "    For groups in time, pass the time of each group as order."
             )
 
-    def assign(self, codes: np.ndarray) -> np.ndarray:
-        """Return the fold of every row, or its part of the order; −1 for rows that are only used for fitting."""
-        if self.order is not None:
-            return ordered_folds(self.order, len(codes), self.folds)
+    def assign(self, codes: np.ndarray) -> Folds:
+        """Return the fold of every row; rows with code −1 are not predicted."""
+        known = codes >= 0
+        if self.order is not None:  # the first part of the order is only used for fitting
+            return Folds(ordered_folds(self.order, len(codes), self.folds) - 1, known, ordered=True)
         if self.groups is not None:
-            return group_folds(self.groups, len(codes), self.folds, self.random_state)
+            return Folds(group_folds(self.groups, len(codes), self.folds, self.random_state), known)
         if np.ndim(self.folds):
-            return given_folds(self.folds, len(codes))
+            return Folds(given_folds(self.folds, len(codes)), known)
         fold = np.full(len(codes), -1, dtype=np.int32)
-        known = np.flatnonzero(codes >= 0)
         if self.one_by_one:
-            fold[known] = known
+            fold[known] = np.flatnonzero(known)
         else:
-            n_folds = min(self.folds, len(known)) if self.at_most else self.folds
+            n_known = int(known.sum())
+            n_folds = min(self.folds, n_known) if self.at_most else self.folds
             fold[known] = random_folds(codes[known], n_folds, self.random_state)
-        return fold
-
-    def splits(self, fold: np.ndarray, known: np.ndarray) -> list[Split]:
-        """Return the rows to predict and to leave out of every fold."""
-        return forward_splits(fold, known) if self.ordered else kfold_splits(fold, known)
+        return Folds(fold, known, one_by_one=self.one_by_one)
 
 
 ONE_BY_ONE = FoldRule(one_by_one=True)
@@ -325,133 +307,33 @@ def _validate(
 ) -> RowEvaluation | Selection:
     """Return the metrics of held-out rows, of a model or of all candidates."""
     rule.check()
-    rows = (data, target, sample_weight)
-    results: list[RowEvaluation] = []
-    if isinstance(model, LinearRegression):
-        results = _validate_regression(model, *rows, candidates, rule)
-    elif isinstance(model, Classifier):
-        with suppress(NotForgettableError):  # the tally depends on EM
-            results = subtract_folds(model, *rows, partial(reestimated_models, candidates=candidates), rule)
-    if not results:
-        models, parameters = candidate_models(model, candidates)
-        results = hold_out([make_holdout(each, *rows) for each in models], parameters, rule)
+    results = _results(model, (data, target, sample_weight), candidates, rule)
     _warn_impossible(results)
     return results[0] if candidates is None else Selection(results)
 
 
-# ---- Classifiers: counts are subtracted -----------------------------------------------------------------------------
+Held: TypeAlias = HeldSequences | HeldTargets | HoldOutRows
+Training = tuple[Rows, Labels | None, SampleWeights]  # the arguments of `fit`
 
 
-def subtract_folds(
-    model: Classifier,
-    data: Rows,
-    target: Labels | None,
-    sample_weight: SampleWeights,
-    variants: Callable[[Model], tuple[list[Any], list[dict[str, Any]]]],
-    rule: FoldRule,
+def _results(
+    model: Estimator, training: Training, candidates: Candidates | None, rule: FoldRule
 ) -> list[RowEvaluation]:
-    """Return the results of a classifier: every fold is counted once and subtracted; single rows in closed form.
-
-    ``variants`` returns models of the same counts as the model of all rows, and their parameters.
-    """
-    opened = open_rows(model, data, target, sample_weight)
-    fold = rule.assign(opened.labels)
-    rows = count_rows(opened, None if rule.one_by_one else fold)
-    models, parameters = variants(rows.model)
-    if rule.one_by_one:
-        scores = [score_left_out(rows, each) for each in models]
-    elif rule.ordered:
-        fold = fold - 1
-        sums = itertools.accumulate(rows.parts, lambda a, b: [x + y for x, y in zip(a, b, strict=True)])
-        scores = score_folds(rows, models, list(sums).__getitem__, fold)
-    else:
-        scores = score_folds(rows, models, rows.without, fold)
-    results: list[RowEvaluation] = []
-    for each, score, own in zip(models, scores, parameters, strict=True):
-        held_out = HeldOut(each, fold, own, impossible=score.impossible)
-        results.append(_classification(held_out, each.classes_, rows.codes, score, rows.weight, ordered=rule.ordered))
-    return results
-
-
-def _classification(
-    held_out: HeldOut,
-    classes: npt.ArrayLike,
-    codes: np.ndarray,
-    scores: ClassPosterior,
-    weight: np.ndarray | None,
-    *,
-    ordered: bool = False,
-) -> Evaluation:
-    """Return the metrics of held-out class probabilities, calibrated if the model has a calibration method."""
-    index = held_out.selected
-    density = scores.log_density[index]
-    method = getattr(held_out.model, "calibration", None)
-    log_proba = scores.log_proba
-    if method is not None:
-        log_proba = _cross_calibrated(method, log_proba, codes, weight, held_out.fold, ordered)
-    return Evaluation(
-        classes,
-        codes[index],
-        log_proba[index],
-        weight=None if weight is None else weight[index],
-        log_density=None if np.isnan(density).any() else density,  # nearest class means have no density
-        held_out=held_out,
-    )
-
-
-def _cross_calibrated(
-    method: str, log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, fold: np.ndarray, ordered: bool
-) -> np.ndarray:
-    """Calibrate the probabilities of every fold on those of the other folds."""
-    if fold.max() + 1 > MOST_CALIBRATIONS and not ordered:
-        fold = FoldRule(MOST_CALIBRATIONS, random_state=0).assign(np.where(fold < 0, -1, codes))
-    return cross_fitted(method, log_proba, codes, weight, fold, ordered=ordered)
-
-
-# ---- Regressions ----------------------------------------------------------------------------------------------------
-
-
-def _validate_regression(
-    model: LinearRegression,
-    data: Rows,
-    target: Labels | None,
-    sample_weight: SampleWeights,
-    candidates: Candidates | None,
-    rule: FoldRule,
-) -> list[RowEvaluation]:
-    """Return the results of a regression; the rows are counted once, up to the highest degree of all candidates."""
-    unfitted, _ = candidate_models(model, candidates)
-    degree = max(degree for each in unfitted for degree in each._degrees())
-    rows = HoldOutTargets(clone(unfitted[0]).set_params(degree=degree), data, target, sample_weight)
-    fold = rule.assign(np.zeros(rows.n_rows, dtype=np.intp))
-    results: list[RowEvaluation] = []
-    for each, own in zip(*reestimated_models(rows.model, candidates), strict=True):
-        predictive = rows.one_by_one(each) if rule.one_by_one else rows.by_fold(each, fold, ordered=rule.ordered)
-        held_out = HeldOut(each, fold - rule.ordered, own)
-        index = held_out.rows
-        weight = None if rows.weight is None else rows.weight[index]
-        predicted = predictive_rows(predictive, index)
-        results.append(RegressionEvaluation(rows.target[index], predicted, weight=weight, held_out=held_out))
-    return results
-
-
-# ---- All other models -----------------------------------------------------------------------------------------------
-
-
-def hold_out(
-    subjects: list[HeldSequences | HoldOutRows], parameters: list[dict[str, Any]], rule: FoldRule
-) -> list[RowEvaluation]:
-    """Return the results of models of rows or sequences, which are held out fold by fold."""
-    known = subjects[0].codes >= 0
-    if rule.one_by_one and any(subject.requires_refit for subject in subjects) and known.sum() > MOST_FITS:
-        raise DataError(
-            f"{type(subjects[0].full_model).__name__} must be refitted without each of {int(known.sum())} rows; "
-            f"expected at most {MOST_FITS} rows.\n    Use tb.cross_validate, which refits it once per fold."
-        )
-    fold = rule.assign(subjects[0].codes)
-    return [
-        _evaluate_held_out(subject, fold, known, own, rule) for subject, own in zip(subjects, parameters, strict=True)
-    ]
+    """Return the metrics of all candidates: estimated from the same counts or, if these depend on EM, counted apart."""
+    unfitted, parameters = candidate_models(model, candidates)
+    rows: Held
+    if isinstance(model, LinearRegression):  # counted up to the highest degree of all candidates
+        degree = max(degree for each in unfitted for degree in each._degrees())
+        rows = HeldTargets(clone(unfitted[0]).set_params(degree=degree), *training)
+        models, _ = reestimated_models(rows.full_model, candidates)
+        return evaluate_held_out([rows.with_model(each) for each in models], parameters, rule.assign(rows.codes))
+    if isinstance(model, Classifier):
+        with suppress(NotForgettableError):
+            rows, folds = count_rows(model, *training, rule.assign)
+            models, _ = reestimated_models(rows.full_model, candidates)
+            return evaluate_held_out([rows.with_model(each) for each in models], parameters, folds)
+    subjects = [make_holdout(each, *training) for each in unfitted]
+    return evaluate_held_out(subjects, parameters, rule.assign(subjects[0].codes))
 
 
 def make_holdout(
@@ -471,34 +353,61 @@ def make_holdout(
     raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
 
 
-def _evaluate_held_out(
-    subject: HeldSequences | HoldOutRows,
-    fold: np.ndarray,
-    known: np.ndarray,
-    parameters: dict[str, Any],
-    rule: FoldRule,
-) -> RowEvaluation:
-    """Return the metrics of held-out rows or sequences; unknown ones are only used for fitting."""
-    splits = rule.splits(fold, known)
-    fold = np.where(known, fold - rule.ordered, -1)
+def evaluate_held_out(subjects: Sequence[Held], parameters: list[dict[str, Any]], folds: Folds) -> list[RowEvaluation]:
+    """Return the metrics of models of rows or sequences, each predicted by the model without its fold."""
+    n_known = int(folds.known.sum())
+    if folds.one_by_one and any(subject.requires_refit for subject in subjects) and n_known > MOST_FITS:
+        raise DataError(
+            f"{type(subjects[0].full_model).__name__} must be refitted without each of {n_known} rows; "
+            f"expected at most {MOST_FITS} rows.\n    Use tb.cross_validate, which refits it once per fold."
+        )
+    return [_evaluated(subject, own, folds) for subject, own in zip(subjects, parameters, strict=True)]
+
+
+def _evaluated(subject: Held, parameters: dict[str, Any], folds: Folds) -> RowEvaluation:
+    """Return the metrics of the rows or sequences that are predicted."""
     model = subject.full_model
-    held_out = HeldOut(model, fold, parameters, subject.requires_refit)
-    weight = subject.weight
+    held_out = HeldOut(model, folds.predicted, parameters, subject.requires_refit)
     rows = held_out.rows
-    weight_of_rows = None if weight is None else weight[rows]
+    weight = None if subject.weight is None else subject.weight[rows]
+    if isinstance(subject, HeldTargets):
+        predicted = predictive_rows(subject.score(folds), rows)
+        return RegressionEvaluation(subject.target[rows], predicted, weight=weight, held_out=held_out)
     if isinstance(subject, HeldSequences):
-        predictions = subject.score(splits)
-        lengths = subject.sequences.lengths
+        predictions, lengths = subject.score(folds), subject.sequences.lengths
         if subject.labels is not None:
-            return SequenceEvaluation(model.states_, subject.states, predictions, lengths, weight, held_out=held_out)
-        log_likelihood = predictions.log_likelihood[rows]
-        return DensityEvaluation(log_likelihood, steps=lengths[rows], weight=weight_of_rows, held_out=held_out)
-    scores = subject.score(splits)
+            data = model.states_, subject.states, predictions, lengths
+            return SequenceEvaluation(*data, weight=subject.weight, held_out=held_out)
+        return DensityEvaluation(
+            predictions.log_likelihood[rows], steps=lengths[rows], weight=weight, held_out=held_out
+        )
+    scores = subject.score(folds)
     if not subject.n_classes:
-        return DensityEvaluation(scores.log_density[rows], weight=weight_of_rows, held_out=held_out)
-    held_out = HeldOut(model, fold, parameters, subject.requires_refit, scores.impossible)
+        return DensityEvaluation(scores.log_density[rows], weight=weight, held_out=held_out)
+    held_out = held_out._replace(impossible=scores.impossible)
     classes = model.levels_[subject.target] if isinstance(subject, NetworkRows) else model.classes_
-    return _classification(held_out, classes, subject.codes, scores, weight, ordered=rule.ordered)
+    index = held_out.selected
+    density = scores.log_density[index]
+    log_proba = _calibrated(model, scores.log_proba, subject, folds)
+    return Evaluation(
+        classes,
+        subject.codes[index],
+        log_proba[index],
+        weight=None if subject.weight is None else subject.weight[index],
+        log_density=None if np.isnan(density).any() else density,  # nearest class means have no density
+        held_out=held_out,
+    )
+
+
+def _calibrated(model: Any, log_proba: np.ndarray, rows: HoldOutRows, folds: Folds) -> np.ndarray:
+    """Calibrate the probabilities of every fold on those of the others, if the model has a calibration method."""
+    method = getattr(model, "calibration", None)
+    if method is None:
+        return log_proba
+    fold = folds.predicted
+    if folds.n_folds > MOST_CALIBRATIONS and not folds.ordered:
+        fold = FoldRule(MOST_CALIBRATIONS, random_state=0).assign(np.where(fold < 0, -1, rows.codes)).fold
+    return cross_fitted(method, log_proba, rows.codes, rows.weight, fold, ordered=folds.ordered)
 
 
 def _warn_impossible(results: list[RowEvaluation]) -> None:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
 from tallybayes.errors import DataError, EstimateError, NotForgettableError
-from tallybayes.estimation.resampling.held_out import HoldOutRows
+from tallybayes.estimation.resampling.folds import Folds
+from tallybayes.estimation.resampling.held_out import HoldOut, HoldOutRows
 from tallybayes.evaluation.validation.cross_validation import (
     ONE_BY_ONE,
     FoldRule,
-    hold_out,
+    evaluate_held_out,
     make_holdout,
-    subtract_folds,
 )
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.base import Model
 from tallybayes.models.classification.classifier import Classifier
+from tallybayes.models.classification.held_out_rows import count_rows
 from tallybayes.models.hmm.hmm_held_out import HeldSequences
 from tallybayes.models.mixture.mixture_model import Mixture
-from tallybayes.results.evaluation import RowEvaluation
 from tallybayes.results.prior_path import PriorPath
 from tallybayes.typing import Labels, Rows, SampleWeights
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tallybayes.models.estimator import Estimator
 
 _FOLDS = 10  # of models without leave-one-out in closed form
+T = TypeVar("T", bound=HoldOut)
 GRID = tuple(float(strength) for strength in 10.0 ** np.linspace(-3, 3, 13))
 
 
@@ -81,40 +82,32 @@ def prior_path(
         )
 
     parameters = [{"strength": float(strength)} for strength in strengths]
-
-    def scaled(fitted: Model) -> tuple[list[Any], list[dict[str, Any]]]:
-        """Return the models of the same counts under all priors."""
-        return [_with_scaled_priors(fitted, strength) for strength in strengths], parameters
-
-    results: list[RowEvaluation] = []
-    if isinstance(model, Classifier):
-        with suppress(NotForgettableError):  # the tally depends on EM
-            results = subtract_folds(model, data, target, sample_weight, scaled, ONE_BY_ONE)
-    if not results:
-        subjects = _scaled_subjects(model, data, target, sample_weight, strengths)
-        results = hold_out(subjects, parameters, FoldRule(_FOLDS, random_state=0, at_most=True))
+    subjects, folds = _scaled_subjects(model, data, target, sample_weight, strengths)
+    results = evaluate_held_out(subjects, parameters, folds)
     return PriorPath(strengths, np.array([_log2_evidence(result.model) for result in results]), results)
 
 
 def _scaled_subjects(
     model: Estimator, data: Rows, target: Labels | None, sample_weight: SampleWeights, strengths: np.ndarray
-) -> list[HeldSequences | HoldOutRows]:
-    """Return the rows to hold out of the model under every prior; after EM the model is refitted."""
+) -> tuple[Sequence[HeldSequences | HoldOutRows], Folds]:
+    """Return the rows to hold out of the model under every prior, and their folds; after EM the model is refitted."""
+    subject: HeldSequences | HoldOutRows
+    if isinstance(model, Classifier):
+        with suppress(NotForgettableError):  # the tally depends on EM
+            subject, folds = count_rows(model, data, target, sample_weight, ONE_BY_ONE.assign)
+            return [_with_scaled_priors(subject, strength) for strength in strengths], folds
     subject = make_holdout(model, data, target, sample_weight)
-    whole = subject.full_model
-    if subject.requires_refit:
-        priors = [{name: own.scaled(strength) for name, own in whole.prior_.items()} for strength in strengths]
-        return [make_holdout(clone(model).set_params(prior=prior), data, target, sample_weight) for prior in priors]
-    subjects = []
-    for strength in strengths:
-        subjects.append(copy.copy(subject))
-        subjects[-1].full_model = _with_scaled_priors(whole, strength)
-    return subjects
+    folds = FoldRule(_FOLDS, random_state=0, at_most=True).assign(subject.codes)
+    if not subject.requires_refit:
+        return [_with_scaled_priors(subject, strength) for strength in strengths], folds
+    own = subject.full_model.prior_
+    priors = [{name: prior.scaled(strength) for name, prior in own.items()} for strength in strengths]
+    return [make_holdout(clone(model).set_params(prior=prior), data, target, sample_weight) for prior in priors], folds
 
 
-def _with_scaled_priors(model: Model, strength: float) -> Model:
-    """Return a model of the same counts whose resolved priors are multiplied in strength."""
-    return model._with_scaled_priors(strength)
+def _with_scaled_priors(subject: T, strength: float) -> T:
+    """Return the rows with a model of the same counts whose resolved priors are multiplied in strength."""
+    return subject.with_model(subject.full_model._with_scaled_priors(strength))
 
 
 def _log2_evidence(model: Model) -> float:

@@ -14,7 +14,6 @@ from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError, NoCountsError
 from tallybayes.estimation.estimated_factors import EstimatedFactors, Pair
 from tallybayes.estimation.factor_sampling import MissingCellPrediction
-from tallybayes.estimation.resampling.held_out import with_statistics
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.estimation.scoring.factor_scorer import (
     NO_COLUMNS,
@@ -39,7 +38,6 @@ from tallybayes.models.inspection.column_names import ColumnNames
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor, parameters_by_column, parameters_title
 from tallybayes.models.inspection.parameter_table import Parameters
 from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -48,7 +46,7 @@ from tallybayes.typing import ClassPrior
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
-    from tallybayes.models.classification.held_out_scores import CountedFolds
+    from tallybayes.models.classification.held_out_rows import CountedRows
     from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 
 
@@ -296,10 +294,6 @@ class EstimatedClassifier:
         self.check_defined(log_prior)
         return self.scorer_under(log_prior)
 
-    def fold_scorer(self, statistics: Sequence[Statistics]) -> RowScorer:
-        """Return the scorer of rows from other statistics of the same levels, such as those without a fold."""
-        return self.with_tally(with_statistics(self.counted, statistics)).row_scorer
-
     @cached_property
     def row_scorer(self) -> RowScorer:
         """The scorer of rows under the class prior of the model."""
@@ -315,7 +309,7 @@ class EstimatedClassifier:
         scorer = self.row_scorer if log_prior is None else self.checked_scorer(log_prior)
         return scorer.posterior(table)
 
-    def score_left_out(self, rows: CountedFolds) -> ClassPosterior:
+    def score_left_out(self, rows: CountedRows) -> ClassPosterior:
         """Return the scores of every row without its own counts."""
         return leave_rows_out(rows, self)
 

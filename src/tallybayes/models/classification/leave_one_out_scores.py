@@ -11,21 +11,22 @@ from tallybayes._utils.progress import progress
 from tallybayes.data.counting import count
 from tallybayes.data.table import Table
 from tallybayes.estimation.resampling.folds import rows_by_code
+from tallybayes.estimation.resampling.held_out import subtract_tally
 from tallybayes.estimation.resampling.leave_one_out import is_cellwise, leave_one_out_log_prob, leave_one_out_tables
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows
 from tallybayes.estimation.scoring.leave_one_out_scorer import LeaveOneOutScorer
-from tallybayes.estimation.scoring.row_scorer import RowScorer
+from tallybayes.estimation.scoring.row_scorer import RowScorer, posterior_by_part
 from tallybayes.families._shared.blocks import Codes, SparseRows
 from tallybayes.families.protocols.leave_one_out import leave_one_out_changes_all_groups
 from tallybayes.statistics.counts import Counts
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
-    from tallybayes.models.classification.held_out_scores import CountedFolds
+    from tallybayes.models.classification.held_out_rows import CountedRows
 
 
-def leave_rows_out(rows: CountedFolds, estimates: EstimatedClassifier) -> ClassPosterior:
+def leave_rows_out(rows: CountedRows, estimates: EstimatedClassifier) -> ClassPosterior:
     """Return the scores of every row without its own counts, by closed forms of the families where they have one."""
     scores = rows.empty_scores()
     left = np.ones(rows.table.n_rows, dtype=bool)
@@ -47,12 +48,12 @@ def leave_rows_out(rows: CountedFolds, estimates: EstimatedClassifier) -> ClassP
         gone = count(
             rows.table.rows(at), counted.factors, weight=rows.some_weight(at), schema=counted.schema, like=counted
         )
-        train = [a - b for a, b in zip(counted.statistics, gone.reindex_like(counted).statistics, strict=True)]
-        estimates.fold_scorer(train).posterior_of(at, rows.table, scores, rows.log_base)
+        rest = estimates.with_tally(subtract_tally(counted, gone.reindex_like(counted)))
+        rest.row_scorer.posterior_of(at, rows.table, scores, rows.log_base)
     return scores
 
 
-def _score_by_class(rows: CountedFolds, estimates: EstimatedClassifier, out: ClassPosterior) -> np.ndarray:
+def _score_by_class(rows: CountedRows, estimates: EstimatedClassifier, out: ClassPosterior) -> np.ndarray:
     """Score rows by one table per class from which a row is left out; return the rows that need more."""
     n_rows = rows.table.n_rows
     n_classes = len(estimates.classes.levels)
@@ -81,10 +82,11 @@ def _score_by_class(rows: CountedFolds, estimates: EstimatedClassifier, out: Cla
             place[code] = len(plans)
             plans.append(plan)
     part = place[rows.codes]
-    others = iter(plans[1:])
-    if plans and not plans[0].posterior_by_fold(others, len(plans), part, rows.table, out, rows.log_base):
+    where = rows.table, out, rows.log_base
+    together = bool(plans) and plans[0].uses_kernels(rows.table, len(plans))
+    if plans and not (together and posterior_by_part(plans, part, *where)):
         for each, test in zip(plans, rows_by_code(part, len(plans)), strict=True):
-            each.posterior_of(test, rows.table, out, rows.log_base)
+            each.posterior_of(test, *where)
     return part < 0
 
 
@@ -104,7 +106,7 @@ def _step(estimates: EstimatedClassifier, table: Table) -> int:
 
 
 def _joint_left_out(
-    estimates: EstimatedClassifier, rows: CountedFolds, part: slice | np.ndarray, log_prior: np.ndarray
+    estimates: EstimatedClassifier, rows: CountedRows, part: slice | np.ndarray, log_prior: np.ndarray
 ) -> np.ndarray:
     """Return log p(class, row) without each row; NaN for rows that need other counts."""
     table = rows.table.rows(part)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes._utils.sealed_file import check_no_unknown_entries
+from tallybayes._utils.threads import single_blas_thread
 from tallybayes.data.counting import check_weight
 from tallybayes.errors import (
     DataError,
@@ -34,7 +35,7 @@ from tallybayes.models.classification.methods.decisions import decide
 from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
 from tallybayes.models.classification.methods.uncertainty import smallest_set
 from tallybayes.models.ensemble import ensemble_inspection, ensemble_plots
-from tallybayes.models.ensemble.candidate_search import blas_libraries, search_candidates
+from tallybayes.models.ensemble.candidate_search import search_candidates
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, fit_members
 from tallybayes.models.ensemble.ensemble_summary import summary
 from tallybayes.models.ensemble.feature_views import check_columns
@@ -554,7 +555,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         leaderboard = None
         spec = self.spec
         if spec is None:
-            with blas_libraries().limit(limits=1):  # for small matrices threads cost more than they save
+            with single_blas_thread():  # for small matrices threads cost more than they save
                 spec, leaderboard = search_candidates(self, table, input_format.target, weights, start)
         elif not isinstance(spec, EnsembleSpec):
             raise DataError.wrong_type("spec", repr(spec), "an EnsembleSpec, the spec_ of another model")

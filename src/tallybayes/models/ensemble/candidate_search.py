@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from functools import cache
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
@@ -28,12 +26,6 @@ from tallybayes.models.inputs.labels import read_labels
 
 _MOST_ROWS = 20_000  # of the search, sampled at random; the selected models count all rows
 _LEAST_WEIGHT = 0.01  # of a member
-
-
-@cache
-def blas_libraries() -> ThreadpoolController:
-    """Return the loaded BLAS libraries, found once: finding them can take longer than the search."""
-    return ThreadpoolController().select(user_api="blas")
 
 
 def search_candidates(

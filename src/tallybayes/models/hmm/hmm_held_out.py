@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from tallybayes.estimation.resampling.held_out import HoldOut, Split
+from tallybayes.estimation.resampling.folds import Folds
+from tallybayes.estimation.resampling.held_out import HoldOut
 from tallybayes.kernels import hmm as kernels
 from tallybayes.models.hmm.fitting.hmm_fit import count_more
 from tallybayes.models.hmm.fitting.training_sequences import LabeledSequences, SequenceInput, read_states, take_labels
@@ -76,15 +77,15 @@ class HeldSequences(HoldOut):
         labels = take_labels(self.labels, steps)
         return model.fit(table, labels, part.lengths, sample_weight=self.some_weight(chosen))
 
-    def score(self, splits: list[Split]) -> SequencePredictions:
-        """Return the predictions about every sequence by the model fitted without it; NaN for the others."""
+    def score(self, folds: Folds) -> SequencePredictions:
+        """Return the predictions about every sequence by the model without its fold; NaN if it is not predicted."""
         n_steps = int(self.sequences.offsets[-1])
         out = SequencePredictions(
             np.full((n_steps, len(self.full_model.states_)), np.nan),
             np.full(len(self.codes), np.nan),
             np.zeros(n_steps, np.intp),
         )
-        for test, model in self.models(splits):
+        for test, model in self.models(folds):
             steps, part = self.sequences.some(test)
             out.log_proba[steps], out.log_likelihood[test], out.path[steps] = predict_sequences(model, part)
         return out

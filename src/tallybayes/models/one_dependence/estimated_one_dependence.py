@@ -26,7 +26,7 @@ from tallybayes.models.one_dependence.pair_scorer import PairScorer
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
-    from tallybayes.models.classification.held_out_scores import CountedFolds
+    from tallybayes.models.classification.held_out_rows import CountedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class EstimatedOneDependence(EstimatedClassifier):
         scorer: Any = self.row_scorer  # made by `scorer_under`
         return scorer
 
-    def score_left_out(self, rows: CountedFolds) -> ClassPosterior:
+    def score_left_out(self, rows: CountedRows) -> ClassPosterior:
         """Return the scores of every row without its own counts."""
         log_prior = self.log_prior_without(rows.codes, rows.weight)
         return self.pair_scorer.left_out(rows.table, rows.codes, rows.weight, log_prior)

@@ -80,7 +80,7 @@ class PairScorer(ABC):
         joint = self.joint_of([column[rows] for column in table.cache[key]])
         out.log_proba[rows], out.log_density[rows] = apply_bayes_rule(joint, self.log_prior)
 
-    def uses_kernels(self, table: Table) -> bool:
+    def uses_kernels(self, table: Table, n_scorers: int = 0) -> bool:
         """Return False: columns are not scored separately."""
         return False
 

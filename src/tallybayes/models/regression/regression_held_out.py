@@ -13,19 +13,22 @@ from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.table import Table
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.estimation.resampling.folds import Folds
+from tallybayes.estimation.resampling.held_out import HoldOut
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.regression.estimated_regression import EstimatedRegression, posterior_of_group
 from tallybayes.models.regression.regression_counts import subtract_tally
 from tallybayes.models.regression.regression_fit import read_rows
 from tallybayes.models.regression.target_prediction import TargetPredictive
+from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.models.regression.linear_regression import LinearRegression
 
 
-class HoldOutTargets:
-    """Rows of a regression and the model fitted to all of them, for cross-validation.
+class HeldTargets(HoldOut):
+    """Rows of a regression that can be held out.
 
     Parameters
     ----------
@@ -37,57 +40,52 @@ class HoldOutTargets:
     def __init__(
         self, model: LinearRegression, data: Rows, target: Labels | None, sample_weight: SampleWeights
     ) -> None:
-        self.model: LinearRegression = clone(model).fit(data, target, sample_weight)
-        self.counter = self.model._counter
+        self.full_model: LinearRegression = clone(model).fit(data, target, sample_weight)
+        self.counter = self.full_model._counter
         design = self.counter.design
-        self.table, weight = read_rows(self.model, design, data, target, sample_weight)
+        self.table, weight = read_rows(self.full_model, design, data, target, sample_weight)
         self.weight = check_weight(weight, self.table.n_rows)
         columns = [np.asarray(numeric(self.table.column(name), name), float) for name in design.targets]
         self.target = design.shape(columns)
         self.complete = ~design.missing(self.table).any(axis=1)
+        self.codes = np.zeros(self.table.n_rows, dtype=np.intp)
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self.table.n_rows
+    def fit(self, model: LinearRegression, chosen: np.ndarray) -> LinearRegression:
+        """Raise an error: the counts are subtracted."""
+        raise NotImplementedError
 
     def _counted(self, rows: np.ndarray) -> tuple[Table, np.ndarray | None]:
         """Return those of some rows that were counted, and their weights."""
         rows = rows[self.complete[rows]]
-        return self.table.rows(rows), None if self.weight is None else self.weight[rows]
+        return self.table.rows(rows), self.some_weight(rows)
 
-    def by_fold(self, model: LinearRegression, fold: np.ndarray, *, ordered: bool = False) -> TargetPredictive:
-        """Return the predictive distribution of every row under the model without its fold.
+    def count(self, chosen: np.ndarray) -> Tally:
+        """Return the tally of some rows."""
+        return self.counter.count(*self._counted(chosen), self.full_model._estimates.tally)
 
-        Parameters
-        ----------
-        model : LinearRegression
-        fold : ndarray of int of shape (n,)
-        ordered : bool, default False
-            Whether each fold is predicted from the earlier folds only.
-        """
-        estimates = model._estimates
-        tally = estimates.tally
+    def model_without(self, out: np.ndarray) -> EstimatedRegression:
+        """Return the estimates from all other rows."""
+        estimates = self.full_model._estimates
+        return replace(estimates, tally=subtract_tally(estimates.design, estimates.tally, self.count(out)))
+
+    def score(self, folds: Folds) -> TargetPredictive:
+        """Return the predictive distribution of every row under the model without its fold; NaN if not predicted."""
+        if folds.one_by_one:
+            return self._leave_one_out()
         out = TargetPredictive(*(np.full(self.target.shape, np.nan) for _ in range(3)))
-        for code in range(int(fold.max()) + 1):
-            rows = np.flatnonzero(fold == code)
-            if not len(rows) or (ordered and code == 0):
-                continue
-            table, weight = self._counted(np.flatnonzero(fold >= code) if ordered else rows)
-            held_out = self.counter.count(table, weight, tally)
-            remaining = replace(estimates, tally=subtract_tally(estimates.design, tally, held_out))
-            for all_rows, part in zip(out, remaining.predictive(self.table.rows(rows)), strict=True):
-                all_rows[rows] = part
+        for test, estimates in self.models(folds):
+            for all_rows, part in zip(out, estimates.predictive(self.table.rows(test)), strict=True):
+                all_rows[test] = part
         return out
 
-    def one_by_one(self, model: LinearRegression) -> TargetPredictive:
+    def _leave_one_out(self) -> TargetPredictive:
         """Return the leave-one-out predictive distribution of every row, in closed form.
 
         Let e be the residual of a row and h its leverage. Without the row, the residual is e / (1 − h) and the residual
         sum of squares decreases by e² / (1 − h). A ridge penalty λ found by maximizing the evidence of all rows is held
         fixed. Rows with missing inputs were not counted: the model of all rows predicts them.
         """
-        estimates = model._estimates
+        estimates = self.full_model._estimates
         counted = np.flatnonzero(self.complete)
         table, weights = self._counted(counted)
         x, group = estimates.design_matrix(table)
