@@ -85,13 +85,49 @@ def test_pictures_are_small_and_sound(picture):
 
 
 PRIVATE_WORDS = (
-    r"\b(told|tells?|telling|asked|asks|nobody|owed|strangers?|heaps?|climb(?:s|ed|ing)?|mend(?:s|ed|ing)?|beliefs?"
-    r"|refus\w+)\b"
+    r"\b(told|tells?|telling|asked|asks|nobody|owed|strangers?|heaps?|(?<!hill )climb(?:s|ed|ing)?|mend(?:s|ed|ing)?"
+    r"|beliefs?|refus\w+)\b"
 )
 
 
+UNFINISHED = {
+    f"{name}.md"
+    for name in (
+        "adding-a-family",
+        "adding-a-model",
+        "calibration",
+        "command-line",
+        "conventions",
+        "cookbook",
+        "cross-validation",
+        "data-sources",
+        "drop-in-for-hmmlearn",
+        "drop-in-for-scikit-learn",
+        "errata",
+        "evaluation-metrics",
+        "exporting-models",
+        "from-hmmlearn",
+        "from-pgmpy-and-pyagrum",
+        "from-river",
+        "from-scikit-learn",
+        "glossary",
+        "how-a-fit-works",
+        "model-checking",
+        "nearest-class-mean",
+        "one-dependence-and-auto-classifier",
+        "out-of-scope",
+        "quick-start",
+        "regression",
+        "streaming-drift-and-unlearning",
+        "uncertainty-and-decisions",
+    )
+}
+
+
 @pytest.mark.parametrize(
-    "name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/README.md", "docs/design.md"]
+    "name",
+    ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+    + [f"docs/{page.name}" for page in PAGES if page.name not in UNFINISHED],
 )
 def test_short_sentences_in_standard_terms(name):
     text = (DOCS.parent / name).read_text(encoding="utf-8")
