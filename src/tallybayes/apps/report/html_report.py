@@ -17,6 +17,7 @@ import tallybayes as tb
 from tallybayes.apps.atomic_file import atomic_write_bytes
 from tallybayes.apps.cli.console import printable
 from tallybayes.apps.report import report_analysis
+from tallybayes.apps.report.report_guide import HOW_TO_READ
 from tallybayes.apps.report.report_rows import ReportPredictions, ReportRows
 from tallybayes.apps.report.report_warnings import class_weights, report_warnings
 
@@ -112,7 +113,7 @@ def report(
         ("checks", "Data checks"): _data_checks(model, rows, by),
         ("dependence", "Columns dependent within classes"): _dependence(model, rows),
         ("examples", "Example explanations"): _explanations(predictions),
-        ("what-if", "What-if"): _read("what_if.html"),
+        ("what-if", "What-if"): _guide("what-if") + _read("what_if.html"),
     }
     what_if = report_analysis.what_if_predictions(predictions, [] if importance is None else importance.columns)
     title = title or f"{target_name} by {type(model).__name__}"
@@ -146,10 +147,24 @@ def _read(name: str) -> str:
     return resources.files("tallybayes.apps.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "", limit: int = _MAX_LINES) -> str:
-    """Return an HTML table of the first rows; an empty string without rows.
+def _guide(name: str) -> str:
+    """Return the sentence on how to read a figure or table."""
+    return f'<p class="guide">{escape(HOW_TO_READ[name])}</p>' if name else ""
 
-    Cells that are tuples are (text, fraction), drawn with a bar of this length.
+
+def _table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    caption: str = "",
+    limit: int = _MAX_LINES,
+    *,
+    guide: str = "",
+    shaded: bool = False,
+) -> str:
+    """Return an HTML table of the first rows, with a sentence on how to read it; an empty string without rows.
+
+    Cells that are tuples are (text, fraction), drawn with a bar of this length, or shaded. The first cell of a row is
+    its header.
     """
     if not rows:
         return ""
@@ -159,9 +174,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = ""
         f'<th scope="col"{_NUMBER if all(_NUMBER[:-1] in cell for cell in column) else ""}>{_text(name)}</th>'
         for name, *column in zip(head, *cells, strict=True)
     )
-    lines = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+    lines = "".join(f"<tr>{_row_header(first)}{''.join(rest)}</tr>" for first, *rest in cells)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>'
+    kind = ' class="shaded"' if shaded else ""
+    table = f"<table{kind}>{title}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
+    return f'<div class="wide" tabindex="0">{table}</div>{_guide(guide)}'
+
+
+def _row_header(cell: str) -> str:
+    """Return a table cell as the header of its row."""
+    return f'<th scope="row"{cell.removeprefix("<td").removesuffix("</td>")}</th>'
 
 
 def _cell(cell: object) -> str:
@@ -186,21 +208,22 @@ def _list(items: list[str]) -> str:
     return f'<ul class="warnings">{"".join(f"<li>{escape(item)}</li>" for item in items)}</ul>' if items else ""
 
 
-def _figure(plot: tb.Plot, alt: str) -> str:
-    """Return a plot as an SVG image embedded in the page, where no script can run."""
+def _figure(plot: tb.Plot, alt: str, guide: str) -> str:
+    """Return a plot as an SVG image embedded in the page, where no script can run, and a sentence on how to read it."""
     from matplotlib import pyplot as plt
 
     buffer = BytesIO()
     plot.figure.savefig(buffer, format="svg", metadata={"Date": None})
     plt.close(plot.figure)
     code = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f'<figure><img alt="{escape(alt)}" src="data:image/svg+xml;base64,{code}"></figure>'
+    image = f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{code}">'
+    return f"<figure>{image}<figcaption>{escape(HOW_TO_READ[guide])}</figcaption></figure>"
 
 
-def _optional_figure(draw: Callable[[], tb.Plot], alt: str) -> str:
+def _optional_figure(draw: Callable[[], tb.Plot], alt: str, guide: str) -> str:
     """Return a figure, or an empty string if the model has no such plot or Matplotlib is not installed."""
     try:
-        return _figure(draw(), alt)
+        return _figure(draw(), alt, guide)
     except (ImportError, AttributeError, tb.TallybayesError):
         return ""
 
@@ -219,14 +242,20 @@ def _summary(model: Classifier, evaluation: tb.Evaluation, held_out: bool) -> st
     most_frequent = max(support, key=lambda label: support[label])
     base = support[most_frequent] / max(1.0, sum(support.values()))
     cards = {
-        "rows on this page": f"{evaluation.n_rows:,}",
-        "accuracy": _metric(evaluation.accuracy, ".1%"),
-        f"accuracy of always predicting {most_frequent}": f"{base:.1%}",
-        "log loss, nats": _metric(evaluation.log_loss),
-        **({"ROC AUC": _metric(evaluation.roc_auc)} if len(support) == 2 else {}),
-        "calibration error": _metric(evaluation.calibration_error),
+        "rows on this page": (f"{evaluation.n_rows:,}", ""),
+        "accuracy": (_metric(evaluation.accuracy, ".1%"), HOW_TO_READ["accuracy"]),
+        f"accuracy of always predicting {most_frequent}": (f"{base:.1%}", HOW_TO_READ["baseline"]),
+        "log loss, in nats": (
+            _metric(evaluation.log_loss),
+            HOW_TO_READ["log loss"].format(uniform=np.log(len(support))),
+        ),
+        **({"ROC AUC": (_metric(evaluation.roc_auc), HOW_TO_READ["ROC AUC"])} if len(support) == 2 else {}),
+        "calibration error": (_metric(evaluation.calibration_error), HOW_TO_READ["calibration error"]),
     }
-    cards_html = "".join(f"<div><b>{_text(text)}</b><span>{_text(name)}</span></div>" for name, text in cards.items())
+    cards_html = "".join(
+        f"<div><b>{_text(text)}</b><span>{_text(name)}</span>{f'<small>{escape(how)}</small>' if how else ''}</div>"
+        for name, (text, how) in cards.items()
+    )
     note = (
         "The model was fitted without the rows of this page."
         if held_out
@@ -246,20 +275,22 @@ def _training_data(model: Classifier) -> str:
     weights = class_weights(model)
     total = sum(weights.values()) or 1.0
     balance = [[label, (f"{n:,.6g}", n / total), f"{n / total:.1%}"] for label, n in weights.items()]
-    tables = _table(["class", "rows", "frequency"], balance, "Classes", _MAX_CLASSES)
+    tables = _table(["class", "rows", "frequency"], balance, "Classes", _MAX_CLASSES, guide="classes")
     summary = model.summary()
     members = getattr(summary, "members", ())
     stacking = [[member.name, (f"{member.weight:.2f}", member.weight)] for member in members]
-    tables += _table(["model", "weight"], stacking, "Ensemble members")
+    tables += _table(["model", "weight"], stacking, "Ensemble members", guide="members")
     lines = [column._asdict() for column in getattr(summary, "columns", ())]
     lines += [
         {**column._asdict(), "member": m.name, "weight": m.weight} for m in members for column in m.summary.columns
     ]
     cells = [[_plain(cell, name) for name, cell in line.items()] for line in lines]
     opened = " open" if len(lines) <= 16 else ""
-    tables += f"<details{opened}><summary>Columns</summary>{_table(list(lines[0]) if lines else [], cells)}</details>"
+    head = ["missing values" if name == "missing" else name for name in lines[0]] if lines else []
+    columns = _table(head, cells, guide="columns")
+    tables += f"<details{opened}><summary>Columns</summary>{columns}</details>"
     dropped = getattr(summary, "dropped_columns", None) or {}
-    return tables + _table(["dropped column", "reason"], list(dropped.items()))
+    return tables + _table(["dropped column", "reason"], list(dropped.items()), guide="dropped")
 
 
 def _plain(cell: Any, name: str = "") -> object:
@@ -278,17 +309,21 @@ def _importance(importance: tb.results.FeatureImportance | None) -> str:
     largest = max(importance.increase.max(), 1e-9)
     columns = zip(importance.columns, importance.increase, importance.low, importance.high, strict=True)
     lines = [[name, (f"{n:.4f}", n / largest), f"{low:.4f} to {high:.4f}"] for name, n, low, high in columns]
-    title = f"Feature importance: increase of the log loss without the column, {importance.n_rows:,} rows"
-    return _table(["column", "nats", "95 % interval"], lines, title, 24)
+    title = f"Increase of the log loss without the column, {importance.n_rows:,} rows"
+    return _table(["column", "increase, in nats", "95 % interval"], lines, title, 24, guide="importance")
 
 
 def _column_plots(model: Classifier, rows: ReportRows) -> str:
     """Return the plots of the columns and of the model."""
-    figures = _optional_figure(lambda: model.plot_columns(), "The distribution of every column in each class")
+    figures = _optional_figure(
+        lambda: model.plot_columns(), "The distribution of every column in each class", "column plots"
+    )
     side = round(len(rows.columns) ** 0.5)
     if side >= 6 and side * side == len(rows.columns):
-        figures += _optional_figure(lambda: model.plot_class_means(shape=(side, side)), "The mean image of every class")
-    return figures + _optional_figure(lambda: model.plot_graph(), "The model as a graph")
+        figures += _optional_figure(
+            lambda: model.plot_class_means(shape=(side, side)), "The mean image of every class", "class means"
+        )
+    return figures + _optional_figure(lambda: model.plot_graph(), "The model as a graph", "graph")
 
 
 def _evaluation(evaluation: tb.Evaluation) -> str:
@@ -299,15 +334,16 @@ def _evaluation(evaluation: tb.Evaluation) -> str:
         [str(label), *(_metric(metric[label]) for metric in metrics), int(n)] for label, n in evaluation.support.items()
     ]
     head = ["class", "precision", "recall", "F1", "rows"]
-    tables = _table(head, lines, "By class, with 95 % intervals", _MAX_CLASSES)
+    tables = _table(head, lines, "By class, with 95 % intervals", _MAX_CLASSES, guide="by class")
     table = np.asarray(evaluation.confusion_matrix)
     shown = np.sort(np.argsort(-table.sum(axis=1), kind="stable")[:_MAX_CLASSES])
     fraction = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
     cells = [[classes[i], *((f"{table[i, j]:g}", fraction[i, j]) for j in shown)] for i in shown]
     title = "Confusion matrix (rows: true class, columns: predicted class)"
     title += f": the {len(shown)} most frequent of {len(classes)} classes" if len(shown) < len(classes) else ""
-    tables += _table(["", *(classes[j] for j in shown)], cells, title)
-    return tables + _optional_figure(evaluation.plot_reliability, "Reliability diagram")
+    names = ["true \\ predicted", *(classes[j] for j in shown)]
+    tables += _table(names, cells, title, guide="confusion matrix", shaded=True)
+    return tables + _optional_figure(evaluation.plot_reliability, "Reliability diagram", "reliability")
 
 
 def _data_checks(model: Classifier, rows: ReportRows, by: str | None) -> str:
@@ -332,21 +368,30 @@ def _data_checks(model: Classifier, rows: ReportRows, by: str | None) -> str:
     largest = max((column.high for column in result.columns), default=0.0) or 1.0
     drifts = [
         [_name(c.column), (f"{c.bits:.3f}", max(c.bits, 0.0) / largest), f"{c.low:.3f} to {c.high:.3f}",
-         "drifted" if c.column in result.drifted else ""]
+         "drifted" if c.column in result.drifted else "no"]
         for c in result.columns
     ]  # fmt: skip
-    subgroups = [[str(g.group), g.rows, repr(g.loss), repr(g.error_rate), "worse" * g.worse] for g in result.groups]
-    parts: dict[str, tuple[str, list[list[Any]]]] = {
-        f"Outliers ({result.expected_rows:.2g} expected by chance)": ("row (from 1)|main column|log p(row)", outliers),
-        "Unseen levels and values": ("column|value|rows|first in row (from 1)", cells),
-        f"Suspected label errors ({result.expected_labels:.2g} expected by chance)": (
+    subgroups = [
+        [str(g.group), g.rows, repr(g.loss), repr(g.error_rate), "worse" if g.worse else "no"] for g in result.groups
+    ]
+    parts: dict[str, tuple[str, str, list[list[Any]]]] = {
+        "outliers": (
+            f"Outliers ({result.expected_rows:.2g} expected by chance)",
+            "row (from 1)|main column|log p(row)",
+            outliers,
+        ),
+        "values": ("Unseen levels and values", "column|value|rows|first in row (from 1)", cells),
+        "labels": (
+            f"Suspected label errors ({result.expected_labels:.2g} expected by chance)",
             "row (from 1)|label|p(label)|predicted|p(predicted)",
             labels,
         ),
-        "Drift from the training data": ("column|bits per cell|99 % interval|", drifts),
-        "Subgroup performance, with 99 % intervals": (f"{by}|rows|log loss|error rate|", subgroups),
+        "drift": ("Drift from the training data", "column|bits per cell|99 % interval|drift", drifts),
+        "groups": ("Subgroup performance, with 99 % intervals", f"{by}|rows|log loss|error rate|worse", subgroups),
     }
-    tables += "".join(_table(head.split("|"), lines, title, 12) for title, (head, lines) in parts.items())
+    tables += "".join(
+        _table(head.split("|"), lines, title, 12, guide=guide) for guide, (title, head, lines) in parts.items()
+    )
     return tables + "".join(f"<p>{_text(note)}</p>" for note in result.notes)
 
 
@@ -363,8 +408,9 @@ def _dependence(model: Classifier, rows: ReportRows) -> str:
         pairs = tb.dependence({**rows.columns, "(label)": rows.labels}, "(label)").table[:8]
     except tb.TallybayesError:
         return ""
-    why = "<p>Pairs of columns that are dependent given the class; naive Bayes assumes independence.</p>"
-    return why + _table(pairs[0]._fields, [list(map(_plain, pair)) for pair in pairs]) if pairs else ""
+    head = ("first column", "second column", "information, in bits", "low", "high", "log evidence")
+    lines = [list(map(_plain, pair)) for pair in pairs]
+    return _table(head, lines, "The most dependent pairs of columns, given the class", guide="dependence")
 
 
 def _explanations(predictions: ReportPredictions) -> str:
@@ -391,7 +437,7 @@ def _explanations(predictions: ReportPredictions) -> str:
         values = dict(zip(explained.columns, explained.values[0], strict=True))
         largest = max((abs(weight) for weight in weights.values() if np.isfinite(weight)), default=1.0) or 1.0
         lines = [
-            [name, report_analysis.format_cell(values.get(name)), (f"{weight:+.2f}", weight / largest)]
+            [name, _cell_text(values.get(name), is_column=name in rows.columns), _signed(weight, largest)]
             for name, weight in list(weights.items())[:12]
         ]
         html += (
@@ -399,8 +445,19 @@ def _explanations(predictions: ReportPredictions) -> str:
             f"Predicted class: {_text(model.classes_[predicted[row]])} ({np.exp(confidence[row]):.1%}). "
             f"{escape(explained.note)}</p>"
         )
-        html += _table(["column", "cell", f"nats for {explained.classes[0]} against {explained.against[0]}"], lines)
+        head = ["column", "cell", f"nats for {explained.classes[0]} against {explained.against[0]}"]
+        html += _table(head, lines, "Contributions to the log-odds", guide="explanation")
     return html
+
+
+def _cell_text(cell: object, *, is_column: bool) -> str:
+    """Return a cell as text; an empty string for what is no column, such as the class prior."""
+    return report_analysis.format_cell(cell) if is_column or cell is not None else ""
+
+
+def _signed(weight: float, largest: float) -> tuple[str, float]:
+    """Return a weight with its sign, and the length of its bar."""
+    return f"{weight:+.2f}".replace("-", "−"), weight / largest
 
 
 def _decision_data(predictions: ReportPredictions) -> dict[str, Any]:

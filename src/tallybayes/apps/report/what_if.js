@@ -88,10 +88,10 @@
       changed += predicted !== log.indexOf(Math.max(...log));
       if (position.has(truth) && position.has(predicted)) table[position.get(truth)][position.get(predicted)] += 1;
     });
-    byId("summary").textContent = known ? `Accuracy: ${((100 * correct) / known).toFixed(1)} % of ${known} rows. Mean cost: ${(total / known).toFixed(3)}. ${changed} predictions differ from the most probable class under the fitted class frequencies.` : "";
-    const matrix = make("table");
+    byId("decisions").textContent = known ? `Accuracy: ${((100 * correct) / known).toFixed(1)} % of ${known} rows. Mean cost: ${(total / known).toFixed(3)}. ${changed} predictions differ from the most probable class under the fitted class frequencies.` : "";
+    const matrix = make("table", undefined, undefined, { className: "shaded" });
     const head = make("tr", undefined, make("thead", undefined, matrix));
-    make("th", "", head);
+    make("th", "true \\ predicted", head, { scope: "col" });
     shown.forEach((k) => make("th", data.classes[k], head, { scope: "col" }));
     const body = make("tbody", undefined, matrix);
     table.forEach((cells, at) => {
@@ -151,7 +151,7 @@
     });
   });
   const table = make("table", undefined, byId("cost")), head = make("tr", undefined, make("thead", undefined, table));
-  make("th", "", head);
+  make("th", "true \\ predicted", head, { scope: "col" });
   shown.forEach((k) => make("th", data.classes[k], head, { scope: "col" }));
   const body = make("tbody", undefined, table);
   shown.forEach((i, at) => {

@@ -63,8 +63,8 @@ def test_what_an_audit_finds_is_on_the_page(wine):
     page = model.report(told, by="half").html
     part = re.search(r'<section id="checks">(.*?)</section>', page, re.DOTALL).group(1)
     assert f"{len(audited.findings)} findings beyond chance" in part
-    assert re.search(r">5</td><td>malic_acid</td>", part)  # rows are counted from 1 on pages
-    assert re.search(r"<td>half</td><td>Atlantis</td><td[^>]*>1</td><td[^>]*>7</td>", part)
+    assert re.search(r">5</th><td>malic_acid</td>", part)  # rows are counted from 1 on pages
+    assert re.search(r"<th scope=\"row\">half</th><td>Atlantis</td><td[^>]*>1</td><td[^>]*>7</td>", part)
     moved = [str(one) for one in audited.drifted]
     assert "hue" in moved
     assert part.count(">drifted<") == len(moved)
@@ -76,6 +76,15 @@ def test_what_an_audit_finds_is_on_the_page(wine):
         model.report(told, by="nowhere")
     plain = tb.NearestClassMean().fit(learned[["alcohol"]], learned["kind"]).report(told[["alcohol"]], told["kind"])
     assert 'id="checks"' not in plain.html
+
+
+@pytest.mark.slow
+def test_every_figure_and_table_says_how_to_read_it(page):
+    body = page[: page.index('<section id="what-if">')]
+    for shown in re.findall(r"</table></div>(.{0,20})|<img [^>]*>(.{0,20})", body, re.DOTALL):
+        assert "".join(shown).startswith(('<p class="guide">', "<figcaption>"))
+    assert body.count("<table>") + body.count('<table class="shaded">') >= 8
+    assert body.count("<figcaption>") >= 3
 
 
 @pytest.mark.slow
@@ -168,7 +177,7 @@ def test_advice_is_from_held_out_rows_only():
     assert "fitted without the rows of this page" in advising
     assert "<title>won by NaiveBayes</title>" in advising
     assert "Feature importance" in silent
-    assert ">noise</td>" in silent
+    assert ">noise</th>" in silent
 
 
 @pytest.mark.slow
@@ -245,6 +254,7 @@ def test_the_page_works_in_a_browser(page, tmp_path):
       document.querySelectorAll("#cost input").forEach((input, at) => {
         if (at % 3 === 1) set(input, at === 4 ? "0" : "50", "input");
       });
+      out.push(document.getElementById("decisions").textContent);
       out.push(document.getElementById("summary").textContent);
       document.getElementById("reset").click();
       out.push(predicted());
@@ -256,7 +266,8 @@ def test_the_page_works_in_a_browser(page, tmp_path):
     assert "<title>kind by NaiveBayes</title>" in found
     out = json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', found, re.DOTALL).group(1)))
     assert len(set(out)) > 5  # the answer moves
-    assert re.fullmatch(r"Accuracy: .* % of \d+ rows\. Mean cost: .*", out[-2])
+    assert re.fullmatch(r"Accuracy: .* % of \d+ rows\. Mean cost: .*", out[-3])
+    assert "accuracy of always predicting" in out[-2]  # the summary stays
     classes = tried(page)["classes"]
     all_missing = out[1 + len(tried(page)["columns"])]
     assert f"({100 * max(tried(page)['prior']):.1f} %)" in all_missing  # the prior speaks where all cells are missing
