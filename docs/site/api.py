@@ -140,7 +140,7 @@ def class_lines(name: str, kind: type, page: Page, link: Link) -> list[str]:
 
     listed = attributes(kind)
     if listed:
-        lines += ["| attribute | |", "|---|---|"]
+        lines += ["| attribute | description |", "|---|---|"]
         for each, (type_, words) in listed.items():
             lines.append(f"| <a id='{whole}.{each}'></a>`{each}` | {cell(type_, words, link)} |")
         lines.append("")
@@ -219,7 +219,7 @@ def contents(places: dict[str, str]) -> str:
     lines = ["# Reference", "", INTRODUCTION, ""]
     link = Linker(Page("reference/index.md", "Reference", "tb.", [], None), places)
     for subject, every in pages().items():
-        lines += [f"## {subject}", "", "| name | |", "|---|---|"]
+        lines += [f"## {subject}", "", "| name | description |", "|---|---|"]
         for page in every:
             if page.prefix == "tb.":
                 told = [(f"tb.{name}", link(f"tb.{name}"), thing) for name, thing in page.names.items()]

@@ -82,7 +82,7 @@ def cell(kind: str, text: str, link: Link) -> str:
 
 def listed(title: str, body: str, link: Link) -> str:
     """A section of names as a table."""
-    lines = [f"| {title.lower()} | |", "|---|---|"]
+    lines = [f"| {title.lower().removesuffix('s')} | description |", "|---|---|"]
     for names, kind, text in entries(body):
         shown = ", ".join(f"`{name.strip()}`" for name in names.split(","))
         lines.append(f"| {shown} | {cell(kind, text, link)} |")

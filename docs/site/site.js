@@ -11,6 +11,7 @@ if (matchMedia("(max-width: 44.98em)").matches) {
   for (const heading of document.querySelectorAll(".md-typeset .method")) {
     const details = document.createElement("details"), summary = document.createElement("summary")
     details.className = "method-details"
+    heading.querySelector(".headerlink")?.remove() // a summary has no link in it
     heading.before(details)
     summary.append(heading)
     details.append(summary)
@@ -25,3 +26,23 @@ if (matchMedia("(max-width: 44.98em)").matches) {
   addEventListener("hashchange", open)
   open()
 }
+
+/* Every list of the navigation is named by its own title, also where that is not shown. */
+for (const list of document.querySelectorAll("nav.md-nav[aria-labelledby]")) {
+  const title = list.querySelector(":scope > .md-nav__title")?.textContent.trim()
+  if (!title) continue
+  list.removeAttribute("aria-labelledby")
+  list.setAttribute("aria-label", title)
+}
+
+/* What scrolls sideways can be reached by the keyboard, and the buttons of every example have a name. */
+const reachable = () => {
+  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code, .formula")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
+    else box.removeAttribute("tabindex")
+  }
+  document.querySelectorAll("nav.md-code__nav").forEach((nav, at) => nav.setAttribute("aria-label", `Example ${at + 1}`))
+}
+addEventListener("load", () => setTimeout(reachable, 100))
+addEventListener("resize", reachable)
+document.addEventListener("toggle", reachable, true)

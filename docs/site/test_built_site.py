@@ -12,10 +12,13 @@ import pytest
 import search_terms
 import subjects
 
+import tallybayes as tb
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("zensical") is None, reason="needs Zensical: pip install 'tallybayes[docs]'"),
 ]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js, which runs the site's search")
 
 # Terms as people type them, and the section each has to lead to: the page, and a pattern for its anchor.
@@ -84,3 +87,27 @@ def answers(site):
 @pytest.mark.parametrize("term", TERMS)
 def test_the_search_leads_to_the_section_of_a_term(answers, term):
     assert any(re.match(TERMS[term], location) for location in answers[term]), answers[term]
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """A folder with axe and what drives the browser, which npm installs."""
+    if CHROMIUM is None or shutil.which("npm") is None:
+        pytest.skip("needs Chromium and npm")
+    folder = tmp_path_factory.mktemp("axe")
+    command = ["npm", "install", "--silent", "--prefix", str(folder), "axe-core@4", "puppeteer-core@24"]
+    if subprocess.run(command, capture_output=True, check=False, timeout=120).returncode:
+        pytest.skip("npm cannot install axe-core")
+    return folder / "node_modules"
+
+
+def test_axe_finds_no_violations(site, axe, tmp_path):
+    """On the home page, a chapter, a page of the reference and a report, at both widths, light and dark."""
+    rows = {"sky": ["sun", "sun", "rain", "rain", None] * 12, "wind": [float(k % 7) for k in range(60)]}
+    labels = ["yes", "yes", "no", "no", "no"] * 12
+    tb.NaiveBayes().fit(rows, labels).report(rows, labels).save(tmp_path / "report.html")
+    shown = [site / name for name in ("index.html", "ml-map-and-bayesian-estimates.html", "reference/NaiveBayes.html")]
+    urls = [page.as_uri() for page in (*shown, tmp_path / "report.html")]
+    command = ["node", str(pages.HERE / "axe_violations.js"), str(axe), CHROMIUM, *urls]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    assert json.loads(done.stdout) == []
