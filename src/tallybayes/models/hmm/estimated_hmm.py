@@ -169,7 +169,7 @@ class EstimatedHMM:
     def reduced_pairs(self) -> list[Pair]:
         """The factors as they are estimated: allowed transitions only, tied states merged."""
         factors, statistics = zip(*self.pairs, strict=True)
-        reduced = zip(self.topology.reduce_factors(factors), self.topology.reduce_statistics(statistics), strict=True)
+        reduced = zip(factors[self.topology.stationary :], self.topology.reduce_statistics(statistics), strict=True)
         return list(reduced)
 
     @property

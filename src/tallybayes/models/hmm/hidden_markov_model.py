@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -21,14 +22,14 @@ from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.families.family import Family
 from tallybayes.models.base import Model
-from tallybayes.models.hmm import hmm_criteria, hmm_from_tables, hmm_sampling
+from tallybayes.models.hmm import hmm_from_tables, hmm_sampling
 from tallybayes.models.hmm.chain_names import ChainNames, names_in
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 from tallybayes.models.hmm.fitting import hmm_fit
 from tallybayes.models.hmm.fitting.training_sequences import SequenceInput
 from tallybayes.models.hmm.hmm_from_tables import StatedTables
+from tallybayes.models.hmm.hmm_options import TopologyOptions, check_prior
 from tallybayes.models.hmm.hmm_parameters import UNSEEN
-from tallybayes.models.hmm.hmm_prior import check_prior
 from tallybayes.models.hmm.inference import (
     decoding,
     forecast,
@@ -41,7 +42,6 @@ from tallybayes.models.hmm.inference.online_filter import OnlineFilter
 from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
 from tallybayes.models.hmm.query_sequences import SequenceReader
 from tallybayes.models.hmm.topology import Topology
-from tallybayes.models.hmm.topology_input import TopologyOptions
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.parameter_input import check_strength
 from tallybayes.models.inputs.sequences import Sequences
@@ -1068,7 +1068,8 @@ class HiddenMarkovModel(Model):
         sample size of all parameters is the number of time steps, also of the initial state probabilities, as in other
         packages.
         """
-        return hmm_criteria.bic(self._likelihood_measures("BIC"), self.n_rows_)
+        measures = self._likelihood_measures("BIC")
+        return -2.0 * measures.max_log_likelihood + self.n_parameters_ * math.log(max(self.n_rows_, 1.0))
 
     @property
     def aic_(self) -> float:

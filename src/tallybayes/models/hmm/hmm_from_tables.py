@@ -16,9 +16,9 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.models.hmm.chain_names import ChainNames
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
+from tallybayes.models.hmm.hmm_options import TopologyOptions
 from tallybayes.models.hmm.mixture_emissions import MixtureEmissions, component_domain, read_components
 from tallybayes.models.hmm.topology import Topology, arrays_of
-from tallybayes.models.hmm.topology_input import TopologyOptions
 from tallybayes.models.inputs.parameter_input import (
     ParameterBlock,
     families_of,

@@ -12,9 +12,9 @@ from tallybayes.estimation.resampling.held_out import HoldOut
 from tallybayes.kernels import hmm as kernels
 from tallybayes.models.hmm.fitting.hmm_fit import count_more
 from tallybayes.models.hmm.fitting.training_sequences import LabeledSequences, SequenceInput, read_states, take_labels
+from tallybayes.models.hmm.hmm_options import TopologyOptions
 from tallybayes.models.hmm.inference.decoding import run_kernel, viterbi_path
 from tallybayes.models.hmm.query_sequences import SequenceReader
-from tallybayes.models.hmm.topology_input import TopologyOptions
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights

@@ -19,7 +19,6 @@ from tallybayes.families._shared.fixed_parameters import check_parameters
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Parameters, take_groups
 from tallybayes.models.hmm.chain_names import ChainNames
-from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.models.inputs.parameter_input import read_groups, read_row
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
@@ -185,11 +184,6 @@ class MixtureEmissions:
         keys: dict[tuple[int, int], int] = {}
         pairs = zip(self.tied[self.owner].tolist(), self.number.tolist(), strict=True)
         return np.array([keys.setdefault(pair, len(keys)) for pair in pairs], dtype=np.intp)
-
-    @cached_property
-    def weights(self) -> RestrictedTable:
-        """The table p(component | state), of which the existing components are estimated."""
-        return RestrictedTable(None if self.is_even else self.exists, self.tied)
 
 
 class ComponentWeights(NamedTuple):

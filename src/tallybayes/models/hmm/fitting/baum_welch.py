@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,12 @@ import numpy as np
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, warn_unless_converged
-from tallybayes.estimation.em.em_objective import EMObjective, with_constant_columns
+from tallybayes.estimation.em.em_objective import (
+    EMObjective,
+    varying_columns,
+    with_constant_columns,
+    without_columns,
+)
 from tallybayes.estimation.em.soft_counts import SoftCounter, expand_text
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
@@ -22,11 +27,10 @@ from tallybayes.models.hmm.chain_names import ChainNames, in_tally_order
 from tallybayes.models.hmm.fitting import hmm_init
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_mle
 from tallybayes.models.hmm.fitting.training_sequences import LabeledSequences, chain_statistics
-from tallybayes.models.hmm.hmm_criteria import entropy_of_states
+from tallybayes.models.hmm.hmm_options import TopologyOptions
 from tallybayes.models.hmm.hmm_parameters import HMMParameters, clamp, is_coded
 from tallybayes.models.hmm.mixture_emissions import component_domain
 from tallybayes.models.hmm.topology import Topology
-from tallybayes.models.hmm.topology_input import TopologyOptions
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
@@ -132,7 +136,7 @@ class BaumWelch:
         self.step_weight = np.repeat(self.weight, sequences.lengths)
         self.parts = names.factors(ends=topology.ends)
         self._counted_factors = [*self.parts, *emissions]  # columns of text before expansion
-        factors = topology.reduce_factors([*self.parts, *self.emissions])
+        factors = [*self.parts, *self.emissions][topology.stationary :]
         self.objective = EMObjective(model, factors, float(self.step_weight.sum()), "Baum-Welch")
         self.counter = SoftCounter(self.emissions, table, len(topology.emitting))
         self.is_coded = is_coded(self.emissions) and self.components is None
@@ -259,3 +263,36 @@ class BaumWelch:
             domains[names.component] = component_domain(names.component, self.components.most)
         tally = Tally(self._counted_factors, statistics, domains, names.schema, soft=True)
         return in_tally_order(tally, n_parts)
+
+
+def entropy_of_states(parameters: HMMParameters, expected: Sequence[Any], log_likelihood: float) -> float:
+    """Return the entropy of the unobserved states and cells given the sequences, in nats.
+
+    With q = p(unobserved | sequences), the entropy is log p(sequences) − E_q[log p(all)]. The expectation is a function
+    of the expected statistics.
+
+    Parameters
+    ----------
+    expected : sequence of Statistics
+        Of initial states, transitions, ends and components (if modeled), then of the emissions.
+    """
+    start, transition, end = parameters.arguments
+    total = _expected_log(expected[0].table, start) + _expected_log(expected[1].table, transition)
+    if end is not None:
+        total += _expected_log(expected[2].total[:, 0], end)
+    n_parts = len(expected) - len(parameters.scored)
+    if parameters.mixed is not None:
+        components, log_weight = parameters.mixed
+        total += _expected_log(expected[n_parts - 1].table[components.exists], log_weight)
+    for scorer, statistics in zip(parameters.scored, expected[n_parts:], strict=True):
+        varying = varying_columns(statistics, scorer.constant)
+        if varying.n_columns:
+            point = without_columns(scorer, scorer.constant).parameters
+            total += float(np.sum(scorer.family.log_likelihood(point, varying)))
+    return max(log_likelihood - total, 0.0)
+
+
+def _expected_log(counts: np.ndarray, log_prob: np.ndarray) -> float:
+    """Return Σ n log p, with 0 · log 0 = 0."""
+    positive = counts > 0
+    return float(counts[positive] @ log_prob[positive])

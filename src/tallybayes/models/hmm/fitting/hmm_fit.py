@@ -22,11 +22,10 @@ from tallybayes.models.hmm.fitting.training_sequences import (
     read_states,
     read_training_sequences,
 )
-from tallybayes.models.hmm.hmm_prior import check_prior
+from tallybayes.models.hmm.hmm_options import TopologyOptions, check_prior
 from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
 from tallybayes.models.hmm.mixture_emissions import most_components
 from tallybayes.models.hmm.topology import Topology
-from tallybayes.models.hmm.topology_input import TopologyOptions
 from tallybayes.models.inputs.labels import new_names
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.domain import Domain
