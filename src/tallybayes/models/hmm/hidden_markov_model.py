@@ -287,7 +287,7 @@ class HiddenMarkovModel(Model):
 
     def _count_labeled(self, given: SequenceInput) -> Tally:
         """Return the tally of more sequences with known states."""
-        return hmm_fit.count_labeled(TopologyOptions.of(self), given, self.gaps, self.tally_, self._factor_names)
+        return hmm_fit.count_more(TopologyOptions.of(self), given, self.gaps, self.tally_, self._factor_names)
 
     def fit_tally(self, tally: Tally) -> Self:
         """Fit the model on a tally counted elsewhere: by another model, in a database or on another machine.

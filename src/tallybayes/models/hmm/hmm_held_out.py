@@ -10,8 +10,8 @@ from sklearn.base import clone
 from tallybayes.estimation.resampling.folds import Folds
 from tallybayes.estimation.resampling.held_out import HoldOut
 from tallybayes.kernels import hmm as kernels
-from tallybayes.models.hmm.fitting.hmm_fit import count_more
-from tallybayes.models.hmm.fitting.training_sequences import LabeledSequences, SequenceInput, read_states, take_labels
+from tallybayes.models.hmm.fitting.hmm_fit import count_states
+from tallybayes.models.hmm.fitting.training_sequences import SequenceInput, TrainingSequences, read_states, take_labels
 from tallybayes.models.hmm.hmm_options import TopologyOptions
 from tallybayes.models.hmm.inference.decoding import run_kernel, viterbi_path
 from tallybayes.models.hmm.query_sequences import SequenceReader
@@ -67,8 +67,9 @@ class HeldSequences(HoldOut):
         hmm = SequenceReader.of(model).hmm
         steps, part = self.sequences.some(chosen)
         codes = np.maximum(self.states[steps], 0)  # only sequences of weight 0 have unknown states
-        labeled = LabeledSequences(part, codes, hmm.states, self.some_weight(chosen))
-        return count_more(TopologyOptions.of(model), labeled, model.tally_, hmm.names)
+        emissions = hmm.names.emissions_in(model.tally_)
+        data = TrainingSequences(part, codes, hmm.states, self.some_weight(chosen), hmm.names, emissions)
+        return count_states(TopologyOptions.of(model), data, model.tally_)
 
     def fit(self, model: HiddenMarkovModel, chosen: np.ndarray) -> HiddenMarkovModel:
         """Fit the model on the chosen sequences."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,18 +23,16 @@ from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.protocols.em_support import columnwise_statistics
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels.hmm import HMMInput
-from tallybayes.models.hmm.chain_names import ChainNames, in_tally_order
+from tallybayes.models.hmm.chain_names import in_tally_order
 from tallybayes.models.hmm.fitting import hmm_init
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_mle
-from tallybayes.models.hmm.fitting.training_sequences import LabeledSequences, chain_statistics
+from tallybayes.models.hmm.fitting.training_sequences import TrainingSequences, chain_statistics
 from tallybayes.models.hmm.hmm_options import TopologyOptions
 from tallybayes.models.hmm.hmm_parameters import HMMParameters, clamp, is_coded
 from tallybayes.models.hmm.mixture_emissions import component_domain
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
-from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:
@@ -46,12 +44,7 @@ Expected = list[Any]
 
 
 def fit_baum_welch(
-    model: HiddenMarkovModel,
-    options: TopologyOptions,
-    labeled: LabeledSequences,
-    emissions: list[Factor],
-    names: ChainNames,
-    initial: EstimatedHMM | None,
+    model: HiddenMarkovModel, options: TopologyOptions, data: TrainingSequences, initial: EstimatedHMM | None
 ) -> tuple[Tally, EMSummary]:
     """Run EM from several initializations, or from an initial model; return the expected tally and the summary.
 
@@ -60,19 +53,17 @@ def fit_baum_welch(
     model : HiddenMarkovModel
         Its parameters of estimation and of EM are used.
     options : TopologyOptions
-    labeled : LabeledSequences
+    data : TrainingSequences
         Its states are the known ones and unnamed ones.
-    emissions : list of Factor
-    names : ChainNames
     initial : EstimatedHMM, optional
     """
-    topology = Topology.of(options, labeled.states.levels, complete=True)
-    topology.check_steps(labeled.codes, labeled.sequences)
-    if not emissions:
+    topology = Topology.of(options, data.states.levels, complete=True)
+    topology.check_steps(data.codes, data.sequences)
+    if not data.emissions:
         raise DataError("X has no columns to fit; expected at least 1.")
-    if not len(labeled.codes):
+    if not len(data.codes):
         raise DataError("X has 0 time steps; expected at least 1.")
-    em = BaumWelch(model, labeled, emissions, names, topology)
+    em = BaumWelch(model, data, topology)
     em.check_possible()
     starts: Iterable[Callable[[], Any]]
     if initial is None:
@@ -92,63 +83,52 @@ class BaumWelch:
     ----------
     model : HiddenMarkovModel
         Its parameters of estimation and EM are used.
-    labeled : LabeledSequences
-    emissions : list of Factor
-        The factors to fit; columns of text are counted as words.
-    names : ChainNames
+    data : TrainingSequences
     topology : Topology
 
     Attributes
     ----------
     sequences : Sequences
-        With the word counts of text columns.
+        With codes of the levels of categorical columns, and the word counts of text columns.
     codes : ndarray of int of shape (steps,)
         The index of the state of each time step, −1 if it is unknown.
+    is_clamped : bool
+        Whether some states are known.
     weight, step_weight : ndarray
         The weights of sequences and of time steps.
     parts, emissions : list of Factor
         The factors of initial states, transitions, ends and components (if modeled); the emission factors.
     objective : EMObjective
     counter : SoftCounter
-    is_clamped : bool
-        Whether some states are known.
+    domains : list of lists of Domain
+        The levels of the categorical columns of every emission.
+    is_coded : bool
+        Whether a time step is a single categorical column.
     start_log_prior : float
         The log prior of the initial model.
     """
 
-    def __init__(
-        self,
-        model: HiddenMarkovModel,
-        labeled: LabeledSequences,
-        emissions: list[Factor],
-        names: ChainNames,
-        topology: Topology,
-    ) -> None:
-        sequences, self.codes, self.states, weight = labeled
-        table, self.emissions, self.words = expand_text(sequences.table, emissions)
+    def __init__(self, model: HiddenMarkovModel, data: TrainingSequences, topology: Topology) -> None:
+        table, self.emissions, self.words = expand_text(data.sequences.table, data.emissions)
         self.model = model
-        self.names = names
-        self.is_clamped = bool((self.codes >= 0).any())
-        self.n_states = len(self.states.levels)
+        self.data = data
         self.topology = topology
         self.components = topology.components
-        self.weight = np.ones(sequences.n_sequences) if weight is None else weight
-        self.step_weight = np.repeat(self.weight, sequences.lengths)
-        self.parts = names.factors(ends=topology.ends)
-        self._counted_factors = [*self.parts, *emissions]  # columns of text before expansion
+        self.codes = data.codes
+        self.is_clamped = bool((data.codes >= 0).any())
+        self.n_states = len(topology.states)
+        self.weight = data.sequence_weight
+        self.step_weight = data.step_weight
+        self.parts = data.names.factors(ends=topology.ends)
         factors = [*self.parts, *self.emissions][topology.stationary :]
         self.objective = EMObjective(model, factors, float(self.step_weight.sum()), "Baum-Welch")
         self.counter = SoftCounter(self.emissions, table, len(topology.emitting))
+        self.domains = [self.counter.level_domains(number) for number in range(len(self.emissions))]
+        self.sequences = data.sequences.with_table(self.counter.table)
         self.is_coded = is_coded(self.emissions) and self.components is None
-        self.sequences = sequences.with_table(self.counter.table)
         self.priors_fixed = False
         self.start_log_prior = 0.0
         self.transition: np.ndarray | None = None  # the previous estimate, under start="stationary"
-
-    @cached_property
-    def domains(self) -> list[list[Domain]]:
-        """The levels of the categorical columns of every emission."""
-        return [self.counter.level_domains(number) for number in range(len(self.emissions))]
 
     def fix_priors(self, statistics: Expected) -> None:
         """Resolve the priors from these statistics, for all initializations and iterations.
@@ -255,13 +235,14 @@ class BaumWelch:
     def tally(self, expected: Expected) -> Tally:
         """Return the expected statistics as a soft tally, from which sequences cannot be forgotten."""
         n_parts = len(self.parts)
-        names = self.names
-        domains = {**self.counter.domains, **self.words, names.state: self.states}
+        names = self.data.names
+        domains = {**self.counter.domains, **self.words, names.state: self.data.states}
         statistics = list(expected)
         if self.components is not None and names.component is not None:
             statistics[n_parts:] = [self.components.unflatten_components(part) for part in expected[n_parts:]]
             domains[names.component] = component_domain(names.component, self.components.most)
-        tally = Tally(self._counted_factors, statistics, domains, names.schema, soft=True)
+        factors = [*self.parts, *self.data.emissions]  # columns of text before expansion
+        tally = Tally(factors, statistics, domains, names.schema, soft=True)
         return in_tally_order(tally, n_parts)
 
 

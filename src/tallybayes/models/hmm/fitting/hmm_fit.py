@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from tallybayes.data.counting import check_size, count
-from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
-from tallybayes.estimation.em.soft_counts import rows_with_missing
 from tallybayes.families.family import Family
 from tallybayes.models.hmm.chain_names import ChainNames, in_tally_order
-from tallybayes.models.hmm.fitting.hmm_sql import DatabaseSteps, open_database_steps
+from tallybayes.models.hmm.fitting.hmm_sql import DatabaseSteps, in_database
 from tallybayes.models.hmm.fitting.training_sequences import (
-    LabeledSequences,
     SequenceInput,
+    TrainingSequences,
     count_path,
     read_states,
     read_training_sequences,
@@ -27,9 +24,9 @@ from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
 from tallybayes.models.hmm.mixture_emissions import most_components
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.labels import new_names
-from tallybayes.models.inputs.sequences import Sequences, step_weights
+from tallybayes.models.inputs.sequences import step_weights
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:
@@ -45,7 +42,7 @@ class FitResult(NamedTuple):
     ----------
     tally : Tally
     names : ChainNames
-    dropped_columns : dict
+    dropped_columns : mapping
         The columns that are not used, with the reasons.
     em_result : EMSummary, optional
         The summary of EM, if it was run.
@@ -53,7 +50,7 @@ class FitResult(NamedTuple):
 
     tally: Tally
     names: ChainNames
-    dropped_columns: dict[Name, str]
+    dropped_columns: Mapping[Name, str]
     em_result: EMSummary | None = None
 
 
@@ -78,41 +75,30 @@ def fit(
         The estimates of the initial model, from which EM starts.
     """
     has_components = most_components(model.components) > 1
-    source = open_source(given.X)
-    if source is not None and initial is None and model.gaps is None and not has_components:
-        with source.snapshot():
-            steps = open_database_steps(source, given)
-            result = None if steps is None else _fit_in_database(model, options, steps)
+    if initial is None and model.gaps is None and not has_components:
+        result = in_database(given, partial(_fit_in_database, model, options))
         if result is not None:
             return result
     data = read_training_sequences(given, model.columns, model.gaps, initial, components=has_components)
-    labeled = data.labeled
     if start is not None:
-        labeled = labeled.with_states(_initial_states(start, labeled.states, model.n_states))
-    n_unnamed = _n_unnamed_states(model, labeled.states)
-    if labeled.is_complete and n_unnamed:
-        raise _too_many_states(model, labeled.states)
+        data = data.with_states(_initial_states(start, data.states, model.n_states))
+    n_unnamed = _n_unnamed_states(model, data.states)
+    if data.is_labeled and n_unnamed:
+        raise _too_many_states(model, data.states)
     check_prior(model.prior, data.emissions, model.estimate, components=has_components)
-    if labeled.is_complete and not has_components and not _needs_em(labeled.sequences, data.emissions):
-        Topology.of(options, labeled.states.levels).check_steps(labeled.codes, labeled.sequences)
-        tally = _count(labeled, data.emissions, data.names, model.end_state)
-        return FitResult(tally, data.names, data.dropped_columns)
+    if data.is_complete:
+        return FitResult(count_states(options, data), data.names, data.dropped_columns)
     from tallybayes.models.hmm.fitting.baum_welch import fit_baum_welch
 
-    known = list(labeled.states.levels)
+    known = list(data.states.levels)
     n_states = len(known) + n_unnamed
     transitions = data.names.factors(ends=False)[1]
     hint = "Pass a smaller n_states."
     name = type(model).__name__
     check_size(transitions, n_states, n_states, model=name, scored=transitions.family, copies=3, hint=hint)
     states = Domain([*known, *new_names(known, n_unnamed)], data.names.state, is_sorted=True)
-    tally, summary = fit_baum_welch(model, options, labeled.with_states(states), data.emissions, data.names, start)
+    tally, summary = fit_baum_welch(model, options, data.with_states(states), start)
     return FitResult(tally, data.names, data.dropped_columns, summary)
-
-
-def _needs_em(sequences: Sequences, emissions: list[Factor]) -> bool:
-    """Return whether unobserved time steps, or missing cells under a full covariance, need EM despite known states."""
-    return sequences.gaps is not None or bool(rows_with_missing(sequences.table, emissions).any())
 
 
 def _fit_in_database(model: HiddenMarkovModel, options: TopologyOptions, steps: DatabaseSteps) -> FitResult | None:
@@ -175,15 +161,13 @@ def _initial_states(start: EstimatedHMM, known: Domain, n_states: int | None) ->
 # ---- Counting of known states ------------------------------------------------------------------------------------
 
 
-def count_labeled(
+def count_more(
     options: TopologyOptions, given: SequenceInput, gaps: Name | None, like: Tally, names: ChainNames
 ) -> Tally:
     """Return the tally of more sequences, with the factors of a tally. Raise LabelError if a state is missing."""
-    source = open_source(given.X)
-    if source is not None and gaps is None and names.component is None:
-        with source.snapshot():
-            steps = open_database_steps(source, given)
-            tally = None if steps is None else steps.counted(options.end_state, names, names.emissions_in(like))
+    emissions = names.emissions_in(like)
+    if gaps is None and names.component is None:
+        tally = in_database(given, lambda steps: steps.counted(options.end_state, names, emissions))
         if tally is not None:
             return tally
     sequences, labels = given.open(gaps)
@@ -196,39 +180,38 @@ def count_labeled(
     if codes is None or (codes < 0).any():
         n_missing = "" if codes is None else f" ({int((codes < 0).sum())} of {len(codes)} are missing)"
         raise LabelError(f"y has time steps without a state{n_missing}; they need EM.\n    Use fit on all sequences.")
-    labeled = LabeledSequences(sequences, codes, states, step_weights(given.sample_weight, sequences))
-    return count_more(options, labeled, like, names)
+    weight = step_weights(given.sample_weight, sequences)
+    return count_states(options, TrainingSequences(sequences, codes, states, weight, names, emissions), like)
 
 
-def count_more(options: TopologyOptions, labeled: LabeledSequences, like: Tally, names: ChainNames) -> Tally:
-    """Return the tally of labeled sequences, with the factors and the anchors of moments of another tally."""
+def count_states(options: TopologyOptions, data: TrainingSequences, like: Tally | None = None) -> Tally:
+    """Return the tally of sequences with known states: initial states, transitions, emissions and ends.
+
+    Parameters
+    ----------
+    options : TopologyOptions
+    data : TrainingSequences
+    like : Tally, optional
+        A tally of other sequences, whose states and anchors of moments are used.
+    """
+    names, emissions, states = data.names, data.emissions, data.states
     if names.component is not None:
         raise LabelError(
             "components= needs EM: the mixture component of a time step is unknown.\n    Use fit on all sequences."
         )
-    all_states = like.domain(names.state).union(labeled.states)
-    Topology.of(options, all_states.levels).check_steps(labeled.codes_in(all_states), labeled.sequences)
-    emissions = names.emissions_in(like)
-    statistics = dict(zip(like.factors, like.statistics, strict=True))
-    anchors = Tally(emissions, [statistics[factor] for factor in emissions], like.domains, like.schema)
-    labeled = LabeledSequences(with_lags(labeled.sequences, emissions), *labeled[1:])
-    return _count(labeled, emissions, names, options.end_state, anchors)
-
-
-def _count(
-    labeled: LabeledSequences, emissions: list[Factor], names: ChainNames, end_state: bool, like: Tally | None = None
-) -> Tally:
-    """Return the tally of labeled sequences: initial states, transitions, emissions and ends.
-
-    ``like`` is a tally of the emissions, whose anchors of moments are used.
-    """
-    sequences, codes, states, weight = labeled
-    step_weight = None if weight is None else np.repeat(weight, sequences.lengths)
-    chain = names.factors(ends=end_state)
-    weights = np.ones(len(codes)) if step_weight is None else step_weight
-    check_size(chain[1], len(states.levels), len(states.levels))
-    counts = count_path(codes, sequences, weights, len(states.levels), ends=end_state)
+    sequences = with_lags(data.sequences, emissions)
+    all_states = states if like is None else like.domain(names.state).union(states)
+    Topology.of(options, all_states.levels).check_steps(data.codes_in(all_states), sequences)
+    chain = names.factors(ends=options.end_state)
+    n_states = len(states.levels)
+    check_size(chain[1], n_states, n_states)
+    weight = data.step_weight
+    counts = count_path(data.codes, sequences, weight, n_states, ends=options.end_state)
     tally = Tally(chain, counts, {names.state: states.renamed(names.state)}, names.schema)
-    steps = sequences.table.with_codes(names.state, codes, states)
-    emitted = count(steps, emissions, weight=step_weight, schema=names.schema, like=like)
+    steps = sequences.table.with_codes(names.state, data.codes, states)
+    if like is not None:
+        statistics = dict(zip(like.factors, like.statistics, strict=True))
+        like = Tally(emissions, [statistics[factor] for factor in emissions], like.domains, like.schema)
+    weighted = None if data.weight is None else weight
+    emitted = count(steps, emissions, weight=weighted, schema=names.schema, like=like)
     return in_tally_order((tally | emitted).drop_unseen_levels(), len(chain))

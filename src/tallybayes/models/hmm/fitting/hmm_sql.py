@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tallybayes.data.dates import with_parts_of_dates
+from tallybayes.data.open_source import open_source
 from tallybayes.data.table import open_table
 from tallybayes.errors import DataError
 from tallybayes.models.hmm.chain_names import PARTS, ChainNames, in_tally_order
@@ -15,9 +17,10 @@ from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:
-    from tallybayes.data.source import Source
     from tallybayes.data.sql.query_source import Query
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+
+T = TypeVar("T")
 
 
 class DatabaseSteps(NamedTuple):
@@ -60,27 +63,33 @@ class DatabaseSteps(NamedTuple):
         return None if tally is None else in_tally_order(tally, len(chain))
 
 
-def open_database_steps(source: Source, given: SequenceInput) -> DatabaseSteps | None:
-    """Return the time steps if a database can count them: known states, distinct positions; None otherwise."""
-    query: Any = source
-    _, y, lengths, sequence, order, sample_weight = given
-    if not query.counts or lengths is not None or sample_weight is not None:
-        return None
+def in_database(given: SequenceInput, count: Callable[[DatabaseSteps], T | None]) -> T | None:
+    """Return a function of the time steps if a database can count them: known states, distinct positions; else None."""
+    X, y, lengths, sequence, order, sample_weight = given
     if not (isinstance(y, str) and isinstance(sequence, str) and isinstance(order, str)):
         return None
-    query.check_columns((y, sequence, order))
-    n_rows, n_sequences, n_orders, n_states, is_text = query.count_complete_steps(y, sequence, order)
+    query: Any = open_source(X) if lengths is None and sample_weight is None else None
+    if query is None or not query.counts:
+        return None
+    with query.snapshot():
+        return count(DatabaseSteps(query, y, sequence, order)) if _are_complete(query, y, sequence, order) else None
+
+
+def _are_complete(query: Query, state: str, sequence: str, order: str) -> bool:
+    """Return whether states and positions are known. Raise DataError for rows without a sequence or equal positions."""
+    query.check_columns((state, sequence, order))
+    n_rows, n_sequences, n_orders, n_states, is_text = query.count_complete_steps(state, sequence, order)
     if n_sequences < n_rows:
         raise DataError(
             f"column {sequence!r} is missing in {n_rows - n_sequences} rows of {query.name}; expected a sequence for "
             "every row.\n    Exclude those rows in the query."
         )
     if not n_rows or n_orders < n_rows or n_states < n_rows or is_text:
-        return None
+        return False
     duplicate = query.first_duplicate_step(sequence, order)
     if duplicate is not None:
         raise DataError(
             f"column {order!r} has {duplicate[1]!r} twice in sequence {duplicate[0]!r}; expected distinct positions.\n"
             "    Rows of a database have no order: name a column that determines it."
         )
-    return DatabaseSteps(query, y, sequence, order)
+    return True

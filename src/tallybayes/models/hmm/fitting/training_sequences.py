@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy.typing as npt
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
+from tallybayes.estimation.em.soft_counts import rows_with_missing
 from tallybayes.models.hmm.chain_names import ChainNames
 from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
 from tallybayes.models.inputs.columns import read_columns
@@ -44,56 +47,60 @@ class SequenceInput(NamedTuple):
         return sequences.with_gaps(gaps), labels
 
 
-class LabeledSequences(NamedTuple):
-    """Sequences with their known states.
+class TrainingSequences(NamedTuple):
+    """Sequences with their known states, and the factors to fit to them.
 
     Attributes
     ----------
     sequences : Sequences
-        Without the columns of states and gaps.
+        Without the columns of states and gaps; with lagged values beside autoregressive columns.
     codes : ndarray of int of shape (steps,)
         The index of the state of each time step, −1 if it is unknown.
     states : Domain
     weight : ndarray of shape (sequences,), or None
+    names : ChainNames
+    emissions : list of Factor
+        The emission factors.
+    dropped_columns : mapping
+        The columns that are not used, with the reasons.
     """
 
     sequences: Sequences
     codes: np.ndarray
     states: Domain
     weight: np.ndarray | None
+    names: ChainNames
+    emissions: list[Factor]
+    dropped_columns: Mapping[Name, str] = MappingProxyType({})
+
+    @property
+    def sequence_weight(self) -> np.ndarray:
+        """The weight of each sequence."""
+        return np.ones(self.sequences.n_sequences) if self.weight is None else self.weight
+
+    @property
+    def step_weight(self) -> np.ndarray:
+        """The weight of each time step."""
+        return np.repeat(self.sequence_weight, self.sequences.lengths)
+
+    @property
+    def is_labeled(self) -> bool:
+        """Whether the states of all time steps are known."""
+        return len(self.codes) > 0 and bool((self.codes >= 0).all())
 
     @property
     def is_complete(self) -> bool:
-        """Whether the states of all time steps are known."""
-        return len(self.codes) > 0 and bool((self.codes >= 0).all())
+        """Whether nothing is unobserved that the factors need: no state, component, time step or cell."""
+        is_observed = self.names.component is None and self.sequences.gaps is None
+        return self.is_labeled and is_observed and not rows_with_missing(self.sequences.table, self.emissions).any()
 
     def codes_in(self, states: Domain) -> np.ndarray:
         """Return the index of the state of each time step in a domain that has all states."""
         return np.append(states.positions_of(self.states.levels), -1)[self.codes]
 
-    def with_states(self, states: Domain) -> LabeledSequences:
+    def with_states(self, states: Domain) -> TrainingSequences:
         """Return the same sequences with a domain that has more states."""
-        return LabeledSequences(self.sequences, self.codes_in(states), states, self.weight)
-
-
-class TrainingSequences(NamedTuple):
-    """Training data, and the factors to fit to them.
-
-    Attributes
-    ----------
-    labeled : LabeledSequences
-        With lagged values beside autoregressive columns.
-    names : ChainNames
-    emissions : list of Factor
-        The emission factors.
-    dropped_columns : dict
-        The columns that are not used, with the reasons.
-    """
-
-    labeled: LabeledSequences
-    names: ChainNames
-    emissions: list[Factor]
-    dropped_columns: dict[Name, str]
+        return self._replace(codes=self.codes_in(states), states=states)
 
 
 def read_training_sequences(
@@ -132,12 +139,13 @@ def read_training_sequences(
         from tallybayes.estimation.em.em_objective import columns_from_initial
 
         columns = columns_from_initial(columns, initial, sequences.table.columns)
-    choice = read_columns(columns, table, [names.state], None if labels is None else names.state, weight)
+    target = [] if labels is None else [names.state]
+    choice = read_columns(columns, table, target, *target, weight=weight)
     emissions = emission_factors(choice.blocks, names.given)
     codes, states = read_states(labels)
     codes = np.full(int(sequences.offsets[-1]), -1) if codes is None else codes
-    labeled = LabeledSequences(with_lags(sequences, emissions), codes, states, weight)
-    return TrainingSequences(labeled, names, emissions, choice.dropped_columns)
+    sequences = with_lags(sequences, emissions)
+    return TrainingSequences(sequences, codes, states, weight, names, emissions, choice.dropped_columns)
 
 
 def take_labels(labels: object, steps: np.ndarray) -> Any:
@@ -168,9 +176,8 @@ def chain_statistics(
     goes_on, end : ndarray of shape (states,)
         The weights of the time steps that are not the last one of their sequence, and of those that are.
     """
-    trials = Totals((goes_on + end)[:, None], end[:, None], failures=goes_on[:, None])
-    statistics: list[Statistics] = [Counts(start), Counts(transition), trials]
-    return statistics[: 2 + ends]
+    statistics: list[Statistics] = [Counts(start), Counts(transition)]
+    return statistics + [Totals((goes_on + end)[:, None], end[:, None], failures=goes_on[:, None])] * ends
 
 
 def count_path(
@@ -188,5 +195,5 @@ def count_path(
 
     pairs = np.bincount(path[after - 1] * n_states + path[after], step_weight[after], n_states**2)
     end = weights_of(last)
-    goes_on = weights_of(slice(None)) - end if ends else end
+    goes_on = weights_of(slice(None)) - end
     return chain_statistics(weights_of(first), pairs.reshape(n_states, n_states), goes_on, end, ends=ends)
