@@ -197,15 +197,16 @@ def warn_unless_converged(summary: EMSummary) -> None:
 
 def check_em_parameters(model: object) -> None:
     """Raise EstimateError if ``max_iter``, ``tol`` or another parameter of EM is invalid."""
-    warm_start = vars(model).get("warm_start", False)
+    parameters = vars(model)
+    warm_start = parameters.get("warm_start", False)
     if not isinstance(warm_start, bool | np.bool_):
         raise EstimateError(f"warm_start is {warm_start!r}; expected True or False.")
     for name in ("max_iter", "n_init"):
-        value = getattr(model, name, 1)
+        value = parameters.get(name, 1)
         if not is_integer_at_least(value):
             raise EstimateError(f"{name} is {value!r}; expected a whole number of at least 1.")
     for name in ("tol", "unlabeled_weight"):
-        value = getattr(model, name, 1.0)
+        value = parameters.get(name, 1.0)
         expected = "a number of at least 0" if name == "tol" else "a positive number"
         is_number = isinstance(value, int | float | np.integer | np.floating) and 0 <= value < np.inf
         if not is_number or (value == 0 and name != "tol"):

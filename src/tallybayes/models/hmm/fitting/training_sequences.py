@@ -139,8 +139,8 @@ def read_training_sequences(
         from tallybayes.estimation.em.em_objective import columns_from_initial
 
         columns = columns_from_initial(columns, initial, sequences.table.columns)
-    target = [] if labels is None else [names.state]
-    choice = read_columns(columns, table, target, *target, weight=weight)
+    state = None if labels is None else names.state
+    choice = read_columns(columns, table, [] if state is None else [state], state, weight)
     emissions = emission_factors(choice.blocks, names.given)
     codes, states = read_states(labels)
     codes = np.full(int(sequences.offsets[-1]), -1) if codes is None else codes
