@@ -137,18 +137,17 @@ class EMObjective:
         ):
             varying = varying_columns(counted, constant)
             family = factor.family
+            has_prior = prior is not None and varying.n_columns > 0
             parameters: Any
             if number in otherwise:
-                parameters = otherwise[number](varying if prior is None else prior.update(varying))
-                if prior is not None:
-                    log_prior += self._log_prior_at(number, varying, parameters.table)
-            elif prior is None or not varying.n_columns:
+                parameters = otherwise[number](prior.update(varying) if has_prior else varying)
+            elif has_prior:
+                parameters = family.parameters_from(prior.update(varying), "mode")
+            else:
                 parameters = family.maximum_likelihood(varying)
                 parameters = zero_small_variances(family, parameters, varying) if varying.n_columns else parameters
-            else:
-                posterior = prior.update(varying)
-                parameters = family.parameters_from(posterior, "mode")
-                log_prior += self._log_prior_at(number, varying, posterior.mode_or_boundary())
+            if has_prior:
+                log_prior += self._log_prior_at(number, varying, _point(parameters))
             scorers.append(FactorScorer(factor, parameters, False, constant))
             check_nonzero_variance(scorers[-1], varying, names)
         if log_prior == np.inf:
@@ -174,9 +173,8 @@ class EMObjective:
             zip(scorers, self.constant_columns, statistics, strict=True)
         ):
             if self.prior_distributions[number] is not None:
-                point = getattr(scorer.parameters, "table", scorer.parameters)
                 with np.errstate(divide="ignore"):
-                    total += self._log_prior_at(number, varying_columns(counted, constant), point)
+                    total += self._log_prior_at(number, varying_columns(counted, constant), _point(scorer.parameters))
         return total
 
     def _log_prior_at(self, number: int, statistics: Statistics, point: object) -> float:
@@ -200,6 +198,11 @@ class EMObjective:
         name = "log posterior" if self.has_prior or has_prior else "log likelihood"
         restarts = {"starts": best.starts, "objectives": best.objectives}
         return best, EMSummary(best.history, name, best.converged, best.log_likelihood, **restarts)  # type: ignore[arg-type]
+
+
+def _point(parameters: Any) -> Any:
+    """Return the parameters as a value of their prior: of level probabilities, the table."""
+    return getattr(parameters, "table", parameters)
 
 
 def _resolve_prior(factor: Factor, prior: Prior, known: Statistics, estimate: str) -> tuple[Any, np.ndarray]:

@@ -188,6 +188,9 @@ def _codes(table: Table, names: Sequence[Name], domains: Sequence[Domain], unsee
     out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
     for place, (local, known) in enumerate(zip(found, domains, strict=True)):
         column = np.asarray(codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place])
+        if local is known and column.dtype.kind == "i":  # encoded in the levels of the model
+            out[:, place] = column
+            continue
         where = map_to_known_levels(column, local, known, names[place], unseen)
         out[:, place] = np.append(where, -1)[column.astype(np.intp)]
     return out

@@ -95,16 +95,12 @@ class HMMParameters(NamedTuple):
             mixed = ComponentWeights(components, weights[components.exists])
         return cls(start, transition, end, scored, domains, unseen, mixed)
 
-    def emission(self, table: Table) -> Emission:
-        """Return log p(step | state), (steps, states).
-
-        For a single categorical column, return its codes and a table (levels, states), which is faster. The codes are
-        those of the input; the table is reordered to match them.
-        """
-        return self.emission_scorer()(table)[0]
-
     def emission_scorer(self) -> Callable[[Table], tuple[Emission, Emission]]:
-        """Return a function for `emission`, and for log p(step, component | state) with mixture emissions."""
+        """Return a function of a table: log p(step | state), and log p(step, component | state) with components.
+
+        The first is an array (steps, states). For a single categorical column, it is a pair of its codes and a table
+        (levels, states), which is faster. The codes are those of the input; the table is reordered to match them.
+        """
         if self.is_coded:
             return self._coded
         log_weight = np.zeros(len(self.start)) if self.mixed is None else self.mixed.log_weight

@@ -314,7 +314,7 @@ def test_tied_states_are_estimated_as_one(family, estimate):
     together = [np.where(part == 2, 0, part) for part in y]
     joined = tb.HiddenMarkovModel(columns=family, estimate=estimate).fit(X, together)
     table = open_sequences([X[0]], None, None, None).table
-    found, both = (dense(model._estimated_hmm.parameters.emission(table)) for model in (tied, joined))
+    found, both = (dense(model._estimated_hmm.parameters.emission_scorer()(table)[0]) for model in (tied, joined))
     np.testing.assert_allclose(found, both[:, [0, 1, 0]])
     assert tied.n_parameters_ == joined.n_parameters_ + 3 + 2 - 1 - 1 + 2  # more transitions and starts alone
     if family.cell_type != "codes":
