@@ -87,11 +87,24 @@ class SoftCounter:
         domains = self.level_domains(number)
         return Codes(cells, np.array([len(domain.levels) for domain in domains])) if domains else cells
 
-    def count_hard(self, table: Table, group: np.ndarray, weight: np.ndarray | None) -> list[Any]:
-        """Return the statistics of rows that belong to one group each: ``group`` is of shape (n,)."""
+    def count_hard(
+        self, table: Table, group: np.ndarray, weight: np.ndarray | None, *, columnwise: bool = False
+    ) -> list[Any]:
+        """Return the statistics of rows that belong to one group each, by observed cells only if `columnwise`.
+
+        Parameters
+        ----------
+        table : Table
+        group : ndarray of int of shape (n,)
+            −1 for a row that is not counted.
+        weight : ndarray of shape (n,), optional
+        columnwise : bool, default False
+            Whether a full covariance is counted without products of columns.
+        """
+        families = [columnwise_family(f.family) if columnwise else f.family for f in self.factors]
         return [
-            factor.family.collect(self.block(table, number), group, self.n_groups, weight, like=self.like[number])
-            for number, factor in enumerate(self.factors)
+            family.collect(self.block(table, number), group, self.n_groups, weight, like=self.like[number])
+            for number, family in enumerate(families)
         ]
 
     def count_soft(

@@ -153,12 +153,10 @@ def _statistics_from_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray, n
 
 def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected:
     """Return the statistics of time steps in the states of a path, −1 ignored; resolve the priors if not yet done."""
-    known = path >= 0
-    responsibilities = np.zeros((len(path), em.counter.n_groups))
-    responsibilities[np.flatnonzero(known), groups[known]] = em.step_weight[known]
+    n_groups = em.counter.n_groups
     parts = count_path(path, em.sequences, em.step_weight, em.n_states, ends=em.topology.ends)
-    parts += em.component_statistics(responsibilities)
-    observed, _ = em.counter.count_soft(em.sequences.table, responsibilities, None)
+    parts += em.component_statistics(np.bincount(groups + 1, em.step_weight, n_groups + 1)[1:])
+    observed = em.counter.count_hard(em.sequences.table, groups, em.step_weight, columnwise=True)
     if em.objective.has_prior and not em.priors_fixed:
         em.fix_priors([*parts, *observed])
     if not any(factor.family.requires_complete_rows for factor in em.emissions):
@@ -168,6 +166,9 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
         FactorScorer(f, diagonal_moments_estimate(s) if f.family.requires_complete_rows else None, False, constant)
         for f, s, constant in zip(em.emissions, observed, constant_columns, strict=True)
     ]
+    known = np.flatnonzero(groups >= 0)
+    responsibilities = np.zeros((len(path), n_groups))
+    responsibilities[known, groups[known]] = em.step_weight[known]
     statistics, _ = em.counter.count_soft(em.sequences.table, responsibilities, scorers)
     return [*parts, *statistics]
 
