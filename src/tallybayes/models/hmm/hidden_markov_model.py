@@ -221,9 +221,7 @@ class HiddenMarkovModel(Model):
         self._check_settings()
         if initial is not None or self.warm_start:
             initial = initial_model(self, initial)
-        estimates = None if initial is None else SequenceReader.of(initial).hmm
-        given = SequenceInput(X, y, lengths, sequence, order, sample_weight)
-        result = hmm_fit.fit(self, TopologyOptions.of(self), given, initial, estimates)
+        result = hmm_fit.fit(self, SequenceInput(X, y, lengths, sequence, order, sample_weight), initial)
         self._factor_names = result.names
         self._dropped_columns = result.dropped_columns
         self._frame_library = _frame_of(X)

@@ -22,6 +22,7 @@ from tallybayes.models.hmm.fitting.training_sequences import (
 from tallybayes.models.hmm.hmm_options import TopologyOptions, check_prior
 from tallybayes.models.hmm.lagged_columns import emission_factors, with_lags
 from tallybayes.models.hmm.mixture_emissions import most_components
+from tallybayes.models.hmm.query_sequences import SequenceReader
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.labels import new_names
 from tallybayes.models.inputs.sequences import step_weights
@@ -54,32 +55,25 @@ class FitResult(NamedTuple):
     em_result: EMSummary | None = None
 
 
-def fit(
-    model: HiddenMarkovModel,
-    options: TopologyOptions,
-    given: SequenceInput,
-    initial: HiddenMarkovModel | None,
-    start: EstimatedHMM | None,
-) -> FitResult:
+def fit(model: HiddenMarkovModel, given: SequenceInput, initial: HiddenMarkovModel | None) -> FitResult:
     """Count sequences with known states, in a database if possible; otherwise run EM.
 
     Parameters
     ----------
     model : HiddenMarkovModel
         Its parameters are used.
-    options : TopologyOptions
     given : SequenceInput
     initial : HiddenMarkovModel, optional
-        The initial model, whose columns are used if `model` does not name any.
-    start : EstimatedHMM, optional
-        The estimates of the initial model, from which EM starts.
+        The model from whose estimates EM starts. Its columns are used if `model` does not name any.
     """
+    options = TopologyOptions.of(model)
     has_components = most_components(model.components) > 1
     if initial is None and model.gaps is None and not has_components:
         result = in_database(given, partial(_fit_in_database, model, options))
         if result is not None:
             return result
     data = read_training_sequences(given, model.columns, model.gaps, initial, components=has_components)
+    start = None if initial is None else SequenceReader.of(initial).hmm
     if start is not None:
         data = data.with_states(_initial_states(start, data.states, model.n_states))
     n_unnamed = _n_unnamed_states(model, data.states)

@@ -195,5 +195,5 @@ def count_path(
 
     pairs = np.bincount(path[after - 1] * n_states + path[after], step_weight[after], n_states**2)
     end = weights_of(last)
-    goes_on = weights_of(slice(None)) - end
+    goes_on = weights_of(slice(None)) - end if ends else end
     return chain_statistics(weights_of(first), pairs.reshape(n_states, n_states), goes_on, end, ends=ends)
