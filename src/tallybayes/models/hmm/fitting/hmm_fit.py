@@ -76,22 +76,14 @@ def fit(model: HiddenMarkovModel, given: SequenceInput, initial: HiddenMarkovMod
     start = None if initial is None else SequenceReader.of(initial).hmm
     if start is not None:
         data = data.with_states(_initial_states(start, data.states, model.n_states))
-    n_unnamed = _n_unnamed_states(model, data.states)
-    if data.is_labeled and n_unnamed:
-        raise _too_many_states(model, data.states)
+    n_unnamed = _n_unnamed_states(model, data.states, is_labeled=data.is_labeled)
     check_prior(model.prior, data.emissions, model.estimate, components=has_components)
     if data.is_complete:
         return FitResult(count_states(options, data), data.names, data.dropped_columns)
     from tallybayes.models.hmm.fitting.baum_welch import fit_baum_welch
 
-    known = list(data.states.levels)
-    n_states = len(known) + n_unnamed
-    transitions = data.names.factors(ends=False)[1]
-    hint = "Pass a smaller n_states."
-    name = type(model).__name__
-    check_size(transitions, n_states, n_states, model=name, scored=transitions.family, copies=3, hint=hint)
-    states = Domain([*known, *new_names(known, n_unnamed)], data.names.state, is_sorted=True)
-    tally, summary = fit_baum_welch(model, options, data.with_states(states), start)
+    data = data.with_states(_with_unnamed_states(data, n_unnamed, type(model).__name__))
+    tally, summary = fit_baum_welch(model, options, data, start)
     return FitResult(tally, data.names, data.dropped_columns, summary)
 
 
@@ -103,9 +95,7 @@ def _fit_in_database(model: HiddenMarkovModel, options: TopologyOptions, steps: 
     tally = steps.counted(model.end_state, names, emissions)
     if tally is None:
         return None
-    states = tally.domain(names.state)
-    if _n_unnamed_states(model, states):
-        raise _too_many_states(model, states)
+    _n_unnamed_states(model, tally.domain(names.state), is_labeled=True)
     return FitResult(tally, names, columns.dropped_columns)
 
 
@@ -117,26 +107,34 @@ def check_counted_topology(options: TopologyOptions, tally: Tally, names: ChainN
     topology.check_zeros(start.table, transition.table, "the tally", "count")
 
 
-def _n_unnamed_states(model: HiddenMarkovModel, states: Domain) -> int:
-    """Return the number of states besides the known ones."""
+def _n_unnamed_states(model: HiddenMarkovModel, states: Domain, *, is_labeled: bool) -> int:
+    """Return the number of states besides the known ones, which is 0 if the states of all time steps are known."""
+    n_states: object = model.n_states
     n_named = len(states.levels)
-    if model.n_states is None:
+    if n_states is None:
         if not n_named:
             raise DataError("n_states is None, and no time step has a state.\n    Pass n_states.")
         return 0
-    n_states: object = model.n_states
     if not is_integer_at_least(n_states, max(n_named, 1)):
         hint = "Pass families as columns=." if isinstance(n_states, Family | Mapping) else ""
         raise DataError.wrong_type("n_states", repr(n_states), f"a whole number of at least {max(n_named, 1)}", hint)
-    return model.n_states - n_named
+    n_unnamed = int(n_states) - n_named  # type: ignore[call-overload]
+    if is_labeled and n_unnamed:
+        raise DataError(
+            f"n_states is {n_states!r}, but all time steps have known states, of which there are {n_named}.\n"
+            "    Leave n_states out, or pass some time steps without a state."
+        )
+    return n_unnamed
 
 
-def _too_many_states(model: HiddenMarkovModel, states: Domain) -> DataError:
-    """Return the error for n_states larger than the number of known states."""
-    return DataError(
-        f"n_states is {model.n_states!r}, but all time steps have known states, of which there are "
-        f"{len(states.levels)}.\n    Leave n_states out, or pass some time steps without a state."
-    )
+def _with_unnamed_states(data: TrainingSequences, n_unnamed: int, model: str) -> Domain:
+    """Return the known states and new ones. Raise an error if memory cannot hold the transitions between them."""
+    known = list(data.states.levels)
+    n_states = len(known) + n_unnamed
+    transitions = data.names.factors(ends=False)[1]
+    hint = "Pass a smaller n_states."
+    check_size(transitions, n_states, n_states, model=model, scored=transitions.family, copies=3, hint=hint)
+    return Domain([*known, *new_names(known, n_unnamed)], data.names.state, is_sorted=True)
 
 
 def _initial_states(start: EstimatedHMM, known: Domain, n_states: int | None) -> Domain:
