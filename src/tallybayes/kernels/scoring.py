@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -260,36 +260,6 @@ class Scorer:
         self._prepared.posterior(readable, n_rows, prior, rows, log_proba, log_density, n_threads(threads))
         return log_proba, log_density
 
-    @staticmethod
-    def posterior_by_part(
-        scorers: Sequence[Scorer],
-        blocks: Sequence[Block],
-        n_rows: int,
-        part: AnyArray,
-        log_prior: npt.ArrayLike,
-        log_proba: Float64Array,
-        log_density: Float64Array,
-        threads: int = 0,
-    ) -> None:
-        """Write the posterior of every row under the scorer of its part; see the function `posterior_by_part`."""
-        if n_rows < 0 or not scorers:
-            raise ValueError(f"n_rows is {n_rows} and scorers {len(scorers)}, expected 0 and 1 or more")
-        shapes = {scorer.shape for scorer in scorers}
-        if len(shapes) > 1:
-            raise ValueError(f"the scorers have {shapes} classes, kinds and columns, expected the same in all")
-        n_classes = scorers[0].n_classes
-        prior = _check_prior(log_prior, (len(scorers), n_classes))
-        _check_output(log_proba, "log_proba", (n_rows, n_classes))
-        _check_output(log_density, "log_density", (n_rows,))
-        if part.shape != (n_rows,) or part.dtype.kind not in "iu":
-            raise ValueError(f"part is {part.dtype} of shape {part.shape}, expected whole numbers of shape ({n_rows},)")
-        codes = np.ascontiguousarray(part, dtype=np.int32)
-        prepared = [scorer._prepared for scorer in scorers]
-        readable = scorers[0]._readable(blocks, n_rows)
-        implementation_for(_reference).posterior_by_part(
-            prepared, readable, n_rows, codes, prior, log_proba, log_density, n_threads(threads)
-        )
-
     def _readable(self, blocks: Sequence[Block], n_rows: int) -> Sequence[Block]:
         """Return the blocks, with the arrays of CSR matrices copied unless they are contiguous."""
         if n_rows < 0:
@@ -349,7 +319,23 @@ def posterior_by_part(
     array([[0.25, 0.75],
            [0.5 , 0.5 ]])
     """
-    Scorer.posterior_by_part(scorers, blocks, n_rows, part, log_prior, log_proba, log_density, threads)
+    if n_rows < 0 or not scorers:
+        raise ValueError(f"n_rows is {n_rows} and scorers {len(scorers)}, expected 0 and 1 or more")
+    shapes = {scorer.shape for scorer in scorers}
+    if len(shapes) > 1:
+        raise ValueError(f"the scorers have {shapes} classes, kinds and columns, expected the same in all")
+    n_classes = scorers[0].n_classes
+    prior = _check_prior(log_prior, (len(scorers), n_classes))
+    _check_output(log_proba, "log_proba", (n_rows, n_classes))
+    _check_output(log_density, "log_density", (n_rows,))
+    if part.shape != (n_rows,) or part.dtype.kind not in "iu":
+        raise ValueError(f"part is {part.dtype} of shape {part.shape}, expected whole numbers of shape ({n_rows},)")
+    codes = np.ascontiguousarray(part, dtype=np.int32)
+    prepared = [scorer._prepared for scorer in scorers]
+    readable = scorers[0]._readable(blocks, n_rows)
+    implementation_for(_reference).posterior_by_part(
+        prepared, readable, n_rows, codes, prior, log_proba, log_density, n_threads(threads)
+    )
 
 
 def _check_prior(log_prior: npt.ArrayLike, shape: tuple[int, ...]) -> Float64Array:
@@ -380,102 +366,70 @@ def _check_log_values(values: Float64Array, name: str) -> None:
         raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
 
 
-def _check_table(values: npt.ArrayLike, name: str, n_classes: int, finite: bool = True) -> Float64Array:
-    """Return a table of a factor as contiguous float64 with one column per class."""
-    table = np.ascontiguousarray(values, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] != n_classes:
-        raise ValueError(f"{name} has shape {table.shape}, expected two axes, the second of length {n_classes}")
-    if not finite:
-        _check_log_values(table, name)
-    elif not np.isfinite(table).all():
-        raise ValueError(f"{name} holds a number that is not finite")
-    return table
+class _Kind(NamedTuple):
+    """The parts of a kind of factor: its tables, one row per column and one column per class, and a choice."""
+
+    length: int
+    first: int  # of the tables
+    n_tables: int
+    choices: tuple[str, ...] = ()  # the allowed values of the last part
 
 
-def _check_tables(parts: Sequence[npt.ArrayLike], name: str, n_classes: int, first: int = 1) -> list[Float64Array]:
-    """Return tables with one row per column; error messages number them from `first`."""
-    tables = [_check_table(part, f"part {i} of {name}", n_classes) for i, part in enumerate(parts, first)]
-    rows = [len(table) for table in tables]
-    if len(set(rows)) > 1:
-        raise ValueError(f"the tables of {name} have {rows} rows, expected as many in each: one for each column")
-    return tables
-
-
-def _check_nonnegative(tables: Sequence[Float64Array], name: str) -> None:
-    """Raise ValueError for a negative precision, spread or power."""
-    if any(table.size and table.min() < 0.0 for table in tables):
-        raise ValueError(f"{name} holds a negative precision, spread or power, expected 0 or more")
-
-
-def _check_choice(choice: object, name: str, allowed: tuple[str, ...]) -> str:
-    """Return the choice, or raise ValueError."""
-    if choice not in allowed:
-        raise ValueError(f"{name} is {choice!r}, expected one of {', '.join(allowed)}")
-    return str(choice)
-
-
-def _check_codes(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return a factor of codes, validated."""
-    sizes = _arguments.check_sizes(factor[1], np.size(factor[1]))
-    table = _check_table(factor[2], f"the table of {name}", n_classes, finite=False)
-    if len(table) != sizes.sum():
-        raise ValueError(f"the table of {name} has {len(table)} rows, expected {sizes.sum()}: the sum of the sizes")
-    return "codes", sizes, table, _check_choice(factor[3], f"beyond of {name}", ("missing", "error"))
-
-
-def _check_linear(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return a linear factor, validated."""
-    tables = _check_tables(factor[1:3], name, n_classes)
-    return "linear", *tables, _check_choice(factor[3], f"check of {name}", ("binary", "count", "finite"))
-
-
-def _check_density(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return a normal or Student t factor, validated."""
-    tables = _check_tables(factor[1:], name, n_classes)
-    _check_nonnegative(tables[1:-1], name)
-    return factor[0], *tables
-
-
-def _check_left_out(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return a leave-one-out Student t factor, validated."""
-    if not 0 <= factor[1] < n_classes:
-        raise ValueError(f"{name} is of class {factor[1]}, expected 0 to {n_classes - 1}")
-    columns = [np.asarray(part, dtype=np.float64).reshape(-1, 1) for part in factor[2:]]
-    tables = [table[:, 0] for table in _check_tables(columns, name, 1, first=2)]
-    _check_nonnegative(tables[1:-1], name)
-    return "left_out", int(factor[1]), *tables
-
-
-def _check_sparse(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return a sparse linear factor, validated."""
-    check = _check_choice(factor[2], f"check of {name}", ("binary", "count", "finite", "nonnegative"))
-    return "sparse", _check_table(factor[1], f"the weight of {name}", n_classes, finite=check == "finite"), check
-
-
-def _check_terms(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return a factor whose block is its terms."""
-    return ("terms",)
-
-
-# By kind of factor: the length of the tuple, and the function that validates it.
-_CHECKS: dict[object, tuple[int, Callable[[Factor, str, int], Factor]]] = {
-    "codes": (4, _check_codes),
-    "linear": (4, _check_linear),
-    "normal": (4, _check_density),
-    "student": (5, _check_density),
-    "left_out": (6, _check_left_out),
-    "sparse": (3, _check_sparse),
-    "terms": (1, _check_terms),
+_KINDS: dict[object, _Kind] = {
+    "codes": _Kind(4, 2, 1, ("missing", "error")),
+    "linear": _Kind(4, 1, 2, ("binary", "count", "finite")),
+    "normal": _Kind(4, 1, 3),
+    "student": _Kind(5, 1, 4),
+    "left_out": _Kind(6, 2, 4),
+    "sparse": _Kind(3, 1, 1, ("binary", "count", "finite", "nonnegative")),
+    "terms": _Kind(1, 1, 0),
 }
 
 
 def _check_factor(factor: Factor, name: str, n_classes: int) -> Factor:
     """Return the factor with its tables as contiguous float64, or raise ValueError."""
     kind = factor[0] if isinstance(factor, tuple) and factor else None
-    if kind not in _CHECKS:
-        kinds = ", ".join(map(str, _CHECKS))
+    if kind not in _KINDS:
+        kinds = ", ".join(map(str, _KINDS))
         raise ValueError(f"{name} is of kind {kind!r}, expected a tuple that starts with one of {kinds}")
-    length, check = _CHECKS[kind]
+    length, first, n_tables, choices = _KINDS[kind]
     if len(factor) != length:
         raise ValueError(f"{name} of kind {kind} has {len(factor)} parts, expected {length}")
-    return check(factor, name, n_classes)
+    if choices and factor[-1] not in choices:
+        raise ValueError(f"the last part of {name} is {factor[-1]!r}, expected one of {', '.join(choices)}")
+    tables = _check_tables(factor, name, n_classes)
+    if kind == "codes":
+        sizes = _arguments.check_sizes(factor[1], np.size(factor[1]))
+        if len(tables[0]) != sizes.sum():
+            expected = f"expected {sizes.sum()}: the sum of the sizes"
+            raise ValueError(f"the table of {name} has {len(tables[0])} rows, {expected}")
+        return "codes", sizes, *tables, factor[3]
+    if kind == "left_out":
+        if not 0 <= factor[1] < n_classes:
+            raise ValueError(f"{name} is of class {factor[1]}, expected 0 to {n_classes - 1}")
+        return "left_out", int(factor[1]), *(table[:, 0] for table in tables)
+    return (*factor[:first], *tables, *factor[first + n_tables :])
+
+
+def _check_tables(factor: Factor, name: str, n_classes: int) -> list[Float64Array]:
+    """Return the tables of a factor as contiguous float64, or raise ValueError."""
+    kind, first, n_tables = factor[0], _KINDS[factor[0]].first, _KINDS[factor[0]].n_tables
+    of_one_class = kind == "left_out"
+    tables = []
+    for number, part in enumerate(factor[first : first + n_tables], first):
+        table = np.ascontiguousarray(part, dtype=np.float64)
+        table = table.reshape(-1, 1) if of_one_class else table
+        if table.ndim != 2 or table.shape[1] != (1 if of_one_class else n_classes):
+            expected = f"expected two axes, the second of length {n_classes}"
+            raise ValueError(f"part {number} of {name} has shape {table.shape}, {expected}")
+        if kind == "codes" or (kind == "sparse" and factor[-1] != "finite"):
+            _check_log_values(table, f"part {number} of {name}")
+        elif not np.isfinite(table).all():
+            raise ValueError(f"part {number} of {name} holds a number that is not finite")
+        tables.append(table)
+    rows = [len(table) for table in tables]
+    if len(set(rows)) > 1:
+        raise ValueError(f"the tables of {name} have {rows} rows, expected as many in each: one for each column")
+    if kind in ("normal", "student", "left_out") and any((table < 0).any() for table in tables[1:-1]):
+        raise ValueError(f"{name} holds a negative precision, spread or power, expected 0 or more")
+    return tables

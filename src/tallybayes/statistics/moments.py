@@ -133,8 +133,7 @@ class Moments(Statistics):
 
     def mean_double_double(self) -> DoubleDouble:
         """Return the mean in double-double precision."""
-        shift = self.first_sum / self._divisor()
-        mean = DoubleDouble.of(np.broadcast_to(self.anchor, shift.shape)) + shift
+        mean = DoubleDouble.of(np.broadcast_to(self.anchor, self.first_sum.shape)) + self._shift
         return mean.where(self.weight > 0)
 
     @cached_property
@@ -143,28 +142,38 @@ class Moments(Statistics):
         return read_only(self.scatter_double_double().value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name not in ("mean", "scatter")}  # derived
+        return {name: self.__dict__[name] for name in ("anchor", "weight_sum", "first_sum", "second_sum")}
 
     def scatter_double_double(self) -> DoubleDouble:
         """Return the scatter in double-double precision."""
         if self.full:
             return self._by_blocks(lambda second, correction: second - correction)
-        scatter = self.second_sum - self._mean_correction()
+        scatter = self.second_sum - self._mean_correction
         keep = scatter.high > _ROUNDING * self.second_sum.high  # fractional weights leave rounding errors
         return scatter.where(keep)
 
+    @cached_property
+    def _shift(self) -> DoubleDouble:
+        """Mean − anchor; 0 for groups without weight."""
+        empty = self.weight_sum.high <= 0
+        weight = DoubleDouble(np.where(empty, 1.0, self.weight_sum.high), np.where(empty, 0.0, self.weight_sum.low))
+        return self.first_sum / weight
+
+    @cached_property
     def _mean_correction(self) -> DoubleDouble:
-        """Return Σw times the square (or outer product) of mean − anchor: second sum minus scatter."""
+        """Σw times the square (or outer product) of mean − anchor: second sum minus scatter."""
         if self.full:
             return self._by_blocks(lambda _, correction: correction)
-        first, divisor, unit = self._scaled_first()
-        return (first * first / divisor).scaled(unit)
+        first, unit = self._scaled_first()
+        return (first * self._shift).scaled(unit)
 
-    def _scaled_first(self) -> tuple[DoubleDouble, DoubleDouble, np.ndarray]:
-        """Return first sums and weights divided by a power of two near the weight: squares of tiny sums underflow."""
-        divisor = self._divisor()
-        unit = np.ldexp(1.0, np.frexp(divisor.high)[1])
-        return self.first_sum.scaled(1 / unit), divisor.scaled(1 / unit), unit  # exact divisions
+    def _scaled_first(self) -> tuple[DoubleDouble, np.ndarray]:
+        """Return first sums divided by a power of two near the weight, and that number: squares of tiny sums underflow.
+
+        The division is exact.
+        """
+        unit = np.ldexp(1.0, np.frexp(np.where(self.weight_sum.high > 0, self.weight_sum.high, 1.0))[1])
+        return self.first_sum.scaled(1 / unit), unit
 
     def _by_blocks(self, combine: Callable[[DoubleDouble, DoubleDouble], DoubleDouble]) -> DoubleDouble:
         """Combine second sums and their mean correction into symmetric matrices, block by block.
@@ -174,8 +183,8 @@ class Moments(Statistics):
         d = self.n_columns
         n_groups = math.prod(self.given_shape)
         shape = self.second_sum.shape
-        first, divisor, unit = self._scaled_first()
-        first, mean = (part.reshape((n_groups, d)) for part in (first, first / divisor))
+        first, unit = self._scaled_first()
+        first, mean = (part.reshape((n_groups, d)) for part in (first, self._shift))
         unit = np.broadcast_to(unit, self.first_sum.shape).reshape(n_groups, d)
         second = self.second_sum.reshape((n_groups, d, d))
         out = DoubleDouble(np.empty(second.shape), np.empty(second.shape))
@@ -193,11 +202,6 @@ class Moments(Statistics):
                 target[groups, until, rows] = np.swapaxes(part, -1, -2)
                 np.copyto(target[groups, rows, until], part, where=lower)
         return out.reshape(shape)
-
-    def _divisor(self) -> DoubleDouble:
-        """Return the weights, with 1 in place of 0."""
-        empty = self.weight_sum.high <= 0
-        return DoubleDouble(np.where(empty, 1.0, self.weight_sum.high), np.where(empty, 0.0, self.weight_sum.low))
 
     def diagonal(self) -> Moments:
         """Return the moments without products of different columns."""
@@ -242,7 +246,7 @@ class Moments(Statistics):
             return deficit
         rest = self._raw_subtract(other).diagonal()
         held = self.diagonal()
-        remaining = (rest.second_sum - rest._mean_correction()).value
+        remaining = (rest.second_sum - rest._mean_correction).value
         # The rounding error is about 1e-24 of the largest sum of the column, whose groups share one anchor. The anchor
         # of a constant column is its value, its sums are about 0, and the rounding error is relative to the values.
         largest = held.second_sum.value.max(axis=tuple(range(len(self.given_shape))), initial=0.0)
@@ -350,13 +354,13 @@ class Moments(Statistics):
         limit = 1e-30 * before.second_sum.value
         if self.full:
             limit = limit + self._product_rounding(held) * before.scatter
-        correction = rest._mean_correction()
+        correction = rest._mean_correction
         residue = (rest.second_sum - correction).value <= np.sqrt(rows) * limit
         if not residue.any():
             return self
         if self.full:
             residue = residue[..., :, None] | residue[..., None, :]
-            correction = self._mean_correction()
+            correction = self._mean_correction
         second = DoubleDouble(
             np.where(residue, correction.high, self.second_sum.high),
             np.where(residue, correction.low, self.second_sum.low),

@@ -60,6 +60,8 @@ class FactorTables:
         self.unseen = unseen
         self.impossible = impossible
         self.form = scorer.form
+        self.needs_complete_rows = isinstance(self.form, LinearLogForm) and self.form.support == "nonnegative"
+        self.extra_factor: KernelFactor | None = None  # another kernel factor that reads the same block again
 
     def cells(self, table: Table) -> Any:
         """Return the cells of the factor, ready for its scorer."""
@@ -152,11 +154,6 @@ class FactorTables:
         assert found is not None
         return found, 0.0
 
-    @property
-    def extra_factor(self) -> KernelFactor | None:
-        """Another kernel factor that reads the same block again; None if there is none."""
-        return None
-
     # ---- Rows -------------------------------------------------------------------------------------------------------
 
     def block(self, table: Table, *, counted: bool, whole: bool) -> tuple[Any, Form] | None:
@@ -167,9 +164,11 @@ class FactorTables:
         family = self.scorer.family
         if family.cell_type == "codes" and isinstance(self.form, LogTableForm):
             return self._label_block(table)
-        if not whole and (words := self._word_scores(table)) is not None:
+        columns = self.scorer.factor.columns
+        texts = None if whole else table.columns.get(columns[0])
+        if isinstance(texts, Texts) and (words := self._word_scores(texts)) is not None:
             return words, "words"
-        block = table.numbers(self.scorer.factor.columns)
+        block = table.numbers(columns)
         if isinstance(block, SparseRows):
             if self.sparse is None or (not self.needs_complete_rows and block.has_missing):
                 return None
@@ -180,7 +179,7 @@ class FactorTables:
         if isinstance(block, SparseRows):
             return block, "sparse"
         if family.transforms:
-            key = (self.scorer.factor.columns, family)
+            key = (columns, family)
             table.cache[key] = block = table.cache[key] if key in table.cache else transform(family, block)
         return block, "dense"
 
@@ -217,19 +216,11 @@ class FactorTables:
             parts.append(take_or_zero(self.log_table[offsets[place] : offsets[place + 1]], 0, where))
         return codes.columns, ("codes", codes.sizes, np.concatenate(parts), "missing")
 
-    def _word_scores(self, table: Table) -> np.ndarray | None:
-        """Return the contribution of words to every row, (n, classes); None unless the column is complete text."""
-        texts = table.columns.get(self.scorer.factor.columns[0])
-        if not isinstance(texts, Texts) or self.sparse is None:
-            return None
-        if texts.missing is not None and self.sparse.at_zero.any():
+    def _word_scores(self, texts: Texts) -> np.ndarray | None:
+        """Return the contribution of words to every row, (n, classes); None if texts are missing."""
+        if self.sparse is None or (texts.missing is not None and self.sparse.at_zero.any()):
             return None
         return texts.scores(self.word_weights)
-
-    @property
-    def needs_complete_rows(self) -> bool:
-        """Whether rows have to be complete."""
-        return isinstance(self.form, LinearLogForm) and self.form.support == "nonnegative"
 
     def check_rows(self, block: Dense | SparseRows) -> None:
         """Raise DataError for missing or negative cells if rows have to be complete; the kernels check other cells."""

@@ -38,6 +38,8 @@ class LeftOutTables(FactorTables):
         super().__init__(scorer, domains, unseen, impossible)
         self.own = [table[:, code] for table in own]
         self.code = code
+        if isinstance(self.form, StudentTForm):  # the leave-one-out Student t of the class
+            self.extra_factor = ("left_out", code, *self.own)
 
     @property
     def log_table(self) -> np.ndarray:
@@ -59,11 +61,6 @@ class LeftOutTables(FactorTables):
             return self.bounded(kind, *tables, sparse=sparse)
         tables[1][:, self.code], tables[3][:, self.code] = 0.0, 0.0  # the class has a factor of its own
         return (kind, *tables)
-
-    @property
-    def extra_factor(self) -> KernelFactor | None:
-        """The leave-one-out Student t of the class."""
-        return ("left_out", self.code, *self.own) if isinstance(self.form, StudentTForm) else None
 
 
 class LeaveOneOutScorer(RowScorer):

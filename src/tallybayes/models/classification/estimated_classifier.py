@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -244,14 +244,11 @@ class EstimatedClassifier:
     def with_tally(self, counted: Tally) -> EstimatedClassifier:
         """Return the estimates from other counts of the same levels, with the same resolved priors."""
         other = replace(self, counted=counted)
-        return other._with_factors(
-            self.factors.with_statistics(other.feature_factors),
-            self.scoring_factors.with_statistics(other.feature_factors),
-        )
+        return self._with_factors(other, lambda factors: factors.with_statistics(other.feature_factors))
 
     def scaled(self, strength: float) -> EstimatedClassifier:
         """Return this value with the strength of every prior multiplied by ``strength``."""
-        return replace(self)._with_factors(self.factors.scaled(strength), self.scoring_factors.scaled(strength))
+        return self._with_factors(replace(self), lambda factors: factors.scaled(strength))
 
     @cached_property
     def integrated(self) -> EstimatedClassifier:
@@ -260,14 +257,16 @@ class EstimatedClassifier:
 
     def with_block_names(self, block_names: Mapping[Any, Sequence[str]]) -> EstimatedClassifier:
         """Return this value with other names of the columns of blocks."""
-        return replace(self, block_names=block_names)._with_factors(self.factors, self.scoring_factors)
+        return self._with_factors(replace(self, block_names=block_names), lambda factors: factors)
 
-    def _with_factors(self, factors: EstimatedFactors, scoring: EstimatedFactors) -> EstimatedClassifier:
-        """Set the estimated factors of a new value."""
-        self.__dict__["factors"] = factors
-        if self.unseen == "smooth":  # its resolved priors are kept, too
-            self.__dict__["scoring_factors"] = scoring
-        return self
+    def _with_factors(
+        self, other: EstimatedClassifier, change: Callable[[EstimatedFactors], EstimatedFactors]
+    ) -> EstimatedClassifier:
+        """Set the estimated factors of a new value to changed ones of this value; resolved priors are kept."""
+        other.__dict__["factors"] = change(self.factors)
+        if self.unseen == "smooth":
+            other.__dict__["scoring_factors"] = change(self.scoring_factors)
+        return other
 
     # ---- Rows -------------------------------------------------------------------------------------------------------
 
@@ -280,14 +279,10 @@ class EstimatedClassifier:
         """Return the cells of one factor, ready for its scorer."""
         return factor_cells(table, scorer.factor.columns, scorer.family, self.level_domains(scorer), self.unseen)
 
-    @property
-    def scorer_domains(self) -> list[list[Domain]]:
-        """The levels of the columns of every factor."""
-        return [self.level_domains(scorer) for scorer in self.scorers]
-
     def scorer_under(self, log_prior: np.ndarray) -> RowScorer:
         """Return the scorer of rows under a class prior."""
-        return RowScorer(self.scorers, log_prior, self.scorer_domains, self.unseen)
+        domains = [levels for _, _, levels in self.column_specs]
+        return RowScorer(self.scorers, log_prior, domains, self.unseen)
 
     def checked_scorer(self, log_prior: np.ndarray) -> RowScorer:
         """Return the scorer of rows under a class prior; raise DataError if a possible class is undefined."""
@@ -313,19 +308,15 @@ class EstimatedClassifier:
         """Return the scores of every row without its own counts."""
         return leave_rows_out(rows, self)
 
-    @cached_property
-    def undefined(self) -> list[tuple[int, Any]]:
-        """The (class, column) pairs whose point estimate has no rows."""
-        return [pair for scorer in self.scorers for pair in undefined_parameters(scorer)]
-
     def check_defined(self, log_prior: np.ndarray) -> None:
         """Raise DataError if there is no class, or if a possible class has an undefined estimate."""
         if not len(log_prior):
             raise DataError("no class is left to predict: every row was forgotten.\n    Fit at least one row.")
-        for code, column in self.undefined:
-            if log_prior[code] > -np.inf:
-                where = f"column {column!r} in class {self.classes.levels[code]!r}"
-                raise DataError.no_data(where, self.factors.estimate)
+        for scorer in self.scorers:
+            for code, column in undefined_parameters(scorer):
+                if log_prior[code] > -np.inf:
+                    where = f"column {column!r} in class {self.classes.levels[code]!r}"
+                    raise DataError.no_data(where, self.factors.estimate)
 
     def first_impossible_column(self, table: Table, row: int) -> Any:
         """Return the first column whose value in a row has probability zero in a class; None if there is none."""

@@ -76,8 +76,8 @@ def _score_by_class(rows: CountedRows, estimates: EstimatedClassifier, out: Clas
     plans: list[RowScorer] = []
     place = np.full(n_classes, -1, dtype=np.int32)
     for code in np.flatnonzero(~unknown):
-        parts = estimates.scorers, log_prior[code], estimates.scorer_domains, estimates.unseen
-        plan = LeaveOneOutScorer(*parts, own, int(code))
+        domains = [levels for _, _, levels in estimates.column_specs]
+        plan = LeaveOneOutScorer(estimates.scorers, log_prior[code], domains, estimates.unseen, own, int(code))
         if plan.uses_kernels(rows.table):
             place[code] = len(plans)
             plans.append(plan)
