@@ -97,7 +97,8 @@ class MultivariateGaussian(ContinuousFamily):
         """Return Cholesky factors; identity for NaN; raise EstimateError for singular covariances."""
         covariance = np.asarray(covariance, dtype=float)
         undefined = np.isnan(covariance).any(axis=(-2, -1))
-        covariance = np.where(undefined[..., None, None], np.eye(covariance.shape[-1]), covariance)
+        if undefined.any():
+            covariance = np.where(undefined[..., None, None], np.eye(covariance.shape[-1]), covariance)
         root = cholesky(covariance)
         if root is None:
             for index in np.ndindex(covariance.shape[:-2]):

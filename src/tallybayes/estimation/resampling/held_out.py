@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from tallybayes.errors import PriorError
 from tallybayes.estimation.resampling.folds import Folds
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.families.estimates import read_estimate
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.tally import Tally
 
 
@@ -80,7 +81,7 @@ class HoldOut(ABC):
         whole: Tally = self.full_model.tally_
         if 2 * len(out) > len(self.codes):
             return self.count(np.delete(np.arange(len(self.codes)), out)).reindex_like(whole)
-        return subtract_tally(whole, self.count(out).reindex_like(whole))
+        return subtract_tally(whole, self.count(out).reindex_like(whole).statistics)
 
     def _fit_again(self, chosen: np.ndarray) -> Any:
         """Return the model refitted to some rows, with the priors of the full model."""
@@ -120,7 +121,11 @@ class HoldOutRows(HoldOut):
         return out
 
 
-def subtract_tally(whole: Tally, part: Tally) -> Tally:
-    """Return a tally minus a part of its rows, over the same levels."""
-    rest = [a.subtract_unchecked(b) for a, b in zip(whole.statistics, part.statistics, strict=True)]
-    return Tally(whole.factors, rest, whole.domains, whole.schema)
+def subtract_tally(whole: Tally, part: Sequence[Statistics]) -> Tally:
+    """Return a tally minus the statistics of a part of its rows, over the same levels."""
+    return with_statistics(whole, [a.subtract_unchecked(b) for a, b in zip(whole.statistics, part, strict=True)])
+
+
+def with_statistics(like: Tally, statistics: Sequence[Statistics]) -> Tally:
+    """Return a tally with other statistics over the same levels."""
+    return Tally(like.factors, statistics, like.domains, like.schema)

@@ -16,7 +16,7 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.estimation.em.soft_counts import rows_with_missing
 from tallybayes.estimation.resampling.folds import Folds
-from tallybayes.estimation.resampling.held_out import HoldOutRows, subtract_tally
+from tallybayes.estimation.resampling.held_out import HoldOutRows, subtract_tally, with_statistics
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.estimation.scoring.row_scorer import RowScorer, posterior_by_part
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
@@ -54,15 +54,20 @@ class CountedRows(HoldOutRows):
     codes : ndarray of int of shape (n,)
         The class codes.
     weight : ndarray of shape (n,), or None
-    parts : list of Tally
-        The tally of every fold if they are counted, over the levels of all rows; of ordered folds, first that of the
-        rows before them.
+    parts : list of lists of Statistics
+        The statistics of every fold if they are counted, over the levels of all rows; of ordered folds, first those of
+        the rows before them.
     """
 
     requires_refit = False
 
     def __init__(
-        self, model: Classifier, table: Table, codes: np.ndarray, weight: np.ndarray | None, parts: list[Tally]
+        self,
+        model: Classifier,
+        table: Table,
+        codes: np.ndarray,
+        weight: np.ndarray | None,
+        parts: list[list[Statistics]],
     ) -> None:
         self.full_model = model
         self.table = bound_texts(model, table)
@@ -89,9 +94,11 @@ class CountedRows(HoldOutRows):
         """Yield the tally of the training rows of every fold."""
         if not self.parts:
             return (self.tally_without(folds.held_out(number)) for number in range(folds.n_folds))
+        whole = self.full_model.tally_
         if folds.ordered:
-            return itertools.accumulate(self.parts[:-1])
-        return (subtract_tally(self.full_model.tally_, part) for part in self.parts)
+            earlier = itertools.accumulate(self.parts[:-1], lambda a, b: [x + y for x, y in zip(a, b, strict=True)])
+            return (with_statistics(whole, statistics) for statistics in earlier)
+        return (subtract_tally(whole, part) for part in self.parts)
 
     def score(self, folds: Folds) -> ClassPosterior:
         """Return the predictions of every row by the model without its fold; NaN for rows that are not predicted."""
@@ -147,7 +154,7 @@ def count_rows(
 
 def _count_by_fold(
     model: Classifier, table: Table, weight: np.ndarray | None, folds: Folds
-) -> tuple[Classifier, list[Tally]]:
+) -> tuple[Classifier, list[list[Statistics]]]:
     """Return the model of all rows and the tally of every fold; the fold is an additional axis of the statistics."""
     target = model.input_format_.target
     factors = [class_factor(model), *model._make_factors(table, target, weight)]
@@ -169,11 +176,7 @@ def _count_by_fold(
     domains = {key: domain for key, domain in tally.domains.items() if key != name}
     whole = Tally(factors, [each.pool_first_axis() for each in tally.statistics], domains, schema)
     positions = tally.domains[name].positions_of(range(-folds.ordered, folds.n_folds)).tolist()
-    parts = [
-        Tally(factors, [_of_fold(each, position) for each in tally.statistics], domains, schema)
-        for position in positions
-    ]
-    return model._set_tally(whole), parts
+    return model._set_tally(whole), [[_of_fold(each, place) for each in tally.statistics] for place in positions]
 
 
 def _of_fold(statistics: Statistics, position: int) -> Statistics:

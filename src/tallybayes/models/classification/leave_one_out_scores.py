@@ -48,7 +48,7 @@ def leave_rows_out(rows: CountedRows, estimates: EstimatedClassifier) -> ClassPo
         gone = count(
             rows.table.rows(at), counted.factors, weight=rows.some_weight(at), schema=counted.schema, like=counted
         )
-        rest = estimates.with_tally(subtract_tally(counted, gone.reindex_like(counted)))
+        rest = estimates.with_tally(subtract_tally(counted, gone.reindex_like(counted).statistics))
         rest.row_scorer.posterior_of(at, rows.table, scores, rows.log_base)
     return scores
 
