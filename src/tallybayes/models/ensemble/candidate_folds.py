@@ -12,7 +12,7 @@ from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import subtract_counts
 
 
-class Folds:
+class CountedFolds:
     """Rows with classes and folds. Statistics are counted once by fold and class; each fold is removed by subtraction.
 
     Parameters

@@ -23,7 +23,7 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.scoring_forms import transform
 from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant
-from tallybayes.models.ensemble.candidate_folds import Folds
+from tallybayes.models.ensemble.candidate_folds import CountedFolds
 from tallybayes.models.ensemble.discriminant_by_fold import discriminant_scores
 from tallybayes.models.ensemble.feature_views import NumericBlock, RawColumns, is_missing, numbers_of
 from tallybayes.models.ensemble.leakage import Leak, leaks
@@ -85,7 +85,7 @@ class CandidateModels:
         self.weight = weight
         encoded, (domain,) = table.levels([target], lambda _: True)
         class_codes, self.codes = np.unique(np.asarray(encoded.columns[0]), return_inverse=True)
-        self.folds = Folds(self.codes, fold, weight)
+        self.folds = CountedFolds(self.codes, fold, weight)
         self.classes = tuple(domain.levels[int(code)] for code in class_codes)
         self.skipped: dict[str, str] = {}
         self.families: dict[Name, Family] = {}  # suggested for naive Bayes

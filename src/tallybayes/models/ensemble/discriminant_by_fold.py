@@ -11,14 +11,14 @@ from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.families._shared.mahalanobis import invert_lower, log_determinants, whitened_squared_norms
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.models.discriminant.shrinkage import oas_of
-from tallybayes.models.ensemble.candidate_folds import Folds
+from tallybayes.models.ensemble.candidate_folds import CountedFolds
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments
 
 _ROUNDING = 1e-12  # of a sum of squares
 
 
-def discriminant_scores(block: np.ndarray, folds: Folds, settings: Sequence[dict[str, Any]]) -> list[np.ndarray]:
+def discriminant_scores(block: np.ndarray, folds: CountedFolds, settings: Sequence[dict[str, Any]]) -> list[np.ndarray]:
     """Return log p(class, row) of each row under each setting, by the moments of the other folds.
 
     The default prior comes from all rows, as in all resampling by subtraction.
@@ -27,7 +27,7 @@ def discriminant_scores(block: np.ndarray, folds: Folds, settings: Sequence[dict
     ----------
     block : ndarray of shape (n, columns)
         Finite. Constant columns are ignored.
-    folds : Folds
+    folds : CountedFolds
     settings : sequence of dict
         ``covariance``, "full" or "tied", and ``shrinkage``, as for `GaussianDiscriminant`.
 
@@ -75,7 +75,7 @@ def discriminant_scores(block: np.ndarray, folds: Folds, settings: Sequence[dict
     return out
 
 
-def _sums(rows: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sums(rows: np.ndarray, folds: CountedFolds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the weight, the sum and the sum of products of each fold and class."""
     d = rows.shape[1]
     shape = (folds.n_folds, folds.n_classes)
@@ -97,7 +97,12 @@ def _moments(weight: np.ndarray, first: np.ndarray, second: np.ndarray) -> Momen
 
 
 def _scores(
-    rows: np.ndarray, folds: Folds, location: np.ndarray, widen: np.ndarray, scale: np.ndarray, freedom: np.ndarray
+    rows: np.ndarray,
+    folds: CountedFolds,
+    location: np.ndarray,
+    widen: np.ndarray,
+    scale: np.ndarray,
+    freedom: np.ndarray,
 ) -> np.ndarray:
     """Return log p(class) plus the multivariate t log density of each row, with the parameters of its fold."""
     root = np.linalg.cholesky(scale)

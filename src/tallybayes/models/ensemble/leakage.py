@@ -12,7 +12,7 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError, TallybayesError, printable
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.families.family import Family
-from tallybayes.models.ensemble.candidate_folds import Folds
+from tallybayes.models.ensemble.candidate_folds import CountedFolds
 from tallybayes.models.ensemble.feature_views import check_columns
 from tallybayes.models.ensemble.naive_bayes_by_fold import naive_scores
 from tallybayes.models.ensemble.stacking import bounded
@@ -106,10 +106,10 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     fold = random_folds(codes, max(2, min(int(folds), table.n_rows)), random_state)
     names = tuple(name for name in table.columns if name != shape.target)
     families = select_families_by_fold(table, names, shape.target, None, fold).by_fold
-    return leaks(table, shape.target, families, Folds(codes, fold, None))
+    return leaks(table, shape.target, families, CountedFolds(codes, fold, None))
 
 
-def leaks(table: Table, target: Name, chosen: Sequence[dict[Name, Family]], folds: Folds) -> list[Leak]:
+def leaks(table: Table, target: Name, chosen: Sequence[dict[Name, Family]], folds: CountedFolds) -> list[Leak]:
     """Return the leaking columns among those with families selected without each fold."""
     weight = np.ones(len(folds.codes)) if folds.weight is None else folds.weight
     class_frequency = np.bincount(folds.codes, weight) / weight.sum()

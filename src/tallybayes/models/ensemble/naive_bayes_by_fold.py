@@ -18,7 +18,7 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
 from tallybayes.families.protocols.degenerate_estimates import add_unit_variance, constant_columns
 from tallybayes.families.protocols.scoring_forms import log_predictive_form, transform
-from tallybayes.models.ensemble.candidate_folds import Folds
+from tallybayes.models.ensemble.candidate_folds import CountedFolds
 from tallybayes.models.ensemble.feature_views import numbers_of
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
@@ -73,7 +73,7 @@ class _Columns:
             self.levels.append(_ReadColumn(np.where(codes < n_values, codes, -1), n_values, folds))
 
 
-def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: Folds) -> np.ndarray:
+def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: CountedFolds) -> np.ndarray:
     """Return log p(class | row) of each row under the model of the other folds, in the families selected from them.
 
     Binned and Bernoulli columns are scored as discrete levels, because the width of a bin is the same in all classes.
@@ -83,7 +83,7 @@ def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: Folds) -
     table : Table
     chosen : list of {name: Family}
         For each fold, the families selected from the other folds.
-    folds : Folds
+    folds : CountedFolds
 
     Returns
     -------
@@ -127,7 +127,7 @@ def _by_value(column: _ReadColumn) -> _ReadColumn:
     return _ReadColumn(np.where(codes < known, codes, -1), known, column.folds)
 
 
-def _level_tables(read: list[_ReadColumn], folds: Folds) -> list[np.ndarray]:
+def _level_tables(read: list[_ReadColumn], folds: CountedFolds) -> list[np.ndarray]:
     """Return log p(level | class) of all discrete columns, (classes, folds, cells), each fold under its own prior."""
     if not read:
         return []
@@ -151,7 +151,7 @@ def level_shares(table: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.n
     return smoothed / segments.broadcast_to_cells(segments.sum(smoothed)), pseudo_counts
 
 
-def _event_tables(read: list[_ReadColumn], folds: Folds) -> list[np.ndarray]:
+def _event_tables(read: list[_ReadColumn], folds: CountedFolds) -> list[np.ndarray]:
     """Return log p(value | class) of Poisson columns at the distinct values, (classes, folds, values)."""
     if not read:
         return []
@@ -170,7 +170,7 @@ def _event_tables(read: list[_ReadColumn], folds: Folds) -> list[np.ndarray]:
     return out
 
 
-def _students(read: list[_ReadColumn], folds: Folds) -> tuple[np.ndarray, ...]:
+def _students(read: list[_ReadColumn], folds: CountedFolds) -> tuple[np.ndarray, ...]:
     """Return location, inverse scale, power and log norm of all Gaussian columns, (classes, folds, columns) each."""
     family = Gaussian()
     statistics = _collected(family, read, folds)
@@ -185,7 +185,7 @@ def _students(read: list[_ReadColumn], folds: Folds) -> tuple[np.ndarray, ...]:
     return location, inverse_scale, np.where(kept, power, 0.0), np.where(kept, log_norm, 0.0)
 
 
-def _collected(family: Family, read: list[_ReadColumn], folds: Folds) -> Any:
+def _collected(family: Family, read: list[_ReadColumn], folds: CountedFolds) -> Any:
     """Return the statistics of columns by fold and class, with the fold as a column axis."""
     n_groups = folds.n_folds * folds.n_classes
     counted = family.collect([column.cells for column in read], folds.group, n_groups, folds.weight)

@@ -10,11 +10,12 @@ import numpy as np
 from tallybayes import kernels
 from tallybayes._utils.spanning_tree import maximum_spanning_tree
 from tallybayes.kernels.pair_counts import count_pairs, panels_of
-from tallybayes.models.ensemble.candidate_folds import Folds
+from tallybayes.models.ensemble.candidate_folds import CountedFolds
 from tallybayes.models.ensemble.naive_bayes_by_fold import level_shares
 from tallybayes.models.one_dependence.mutual_information import conditional_mutual_information
 from tallybayes.models.one_dependence.pair_counts import PairCounts
 from tallybayes.models.one_dependence.pair_scorer import AllParentsScorer, PairScorer, TreeScorer
+from tallybayes.statistics.sufficient_statistics import subtract_counts
 
 
 class Coding(NamedTuple):
@@ -44,14 +45,14 @@ class Coding(NamedTuple):
         return not (self.columns < 0).any()
 
 
-def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tuple[np.ndarray, np.ndarray]:
+def pair_scores(codings: Sequence[Coding], folds: CountedFolds, strength: float) -> tuple[np.ndarray, np.ndarray]:
     """Return log p(class, row) of each row by the pair counts of the other folds, for AODE and for the tree.
 
     Parameters
     ----------
     codings : sequence of Coding
         One for each fold.
-    folds : Folds
+    folds : CountedFolds
     strength : float
         The prior strength of a pair's table, in rows.
 
@@ -96,7 +97,7 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
     return parents, tree
 
 
-def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _singles(codings: Sequence[Coding], folds: CountedFolds) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the level counts of each class without each fold, and the pseudo-counts of the prior."""
     n_groups = folds.n_folds * folds.n_classes
     tables = []
@@ -113,8 +114,20 @@ def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray],
     return tables, np.split(pseudo_counts, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1)
 
 
-def _joints(codings: Sequence[Coding], folds: Folds) -> Iterator[np.ndarray]:
-    """Yield the counts of all pairs of levels by class without each fold, (classes, levels, levels)."""
+def _joints(codings: Sequence[Coding], folds: CountedFolds) -> Iterator[np.ndarray]:
+    """Yield the counts of all pairs of levels by class without each fold, (classes, levels, levels).
+
+    Consecutive folds with one coding share the counts of all rows, from which each fold is subtracted.
+    """
+    whole = np.zeros(0)
     for k, coding in enumerate(codings):
-        codes_without_fold = np.where(folds.fold == k, -1, folds.codes)
-        yield count_pairs(coding.columns.T, coding.sizes, codes_without_fold, folds.n_classes, folds.weight)
+        if not k or coding is not codings[k - 1]:
+            whole = _pairs(coding, folds, slice(None))
+        part = _pairs(coding, folds, folds.tests[k])
+        yield whole - part if folds.weight is None else subtract_counts(whole, part)
+
+
+def _pairs(coding: Coding, folds: CountedFolds, rows: slice | np.ndarray) -> np.ndarray:
+    """Return the counts of all pairs of levels by class in some rows."""
+    weight = None if folds.weight is None else folds.weight[rows]
+    return count_pairs(coding.columns[:, rows].T, coding.sizes, folds.codes[rows], folds.n_classes, weight)
