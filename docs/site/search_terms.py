@@ -13,6 +13,13 @@ from typing import Any
 
 GLOSSARY = Path(__file__).parents[1] / "glossary.md"
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]*)?\)")
+# Words that people type, beside the terms of the glossary.
+SYNONYMS = [
+    ("i.i.d.: independent and identically distributed rows", "bernoulli-model.html", "likelihood of rows"),
+    ("merge models fitted on separate data", "sufficient-statistics.html", "the sum of two models or tallies"),
+    ("SQL: fit in a database", "data-sources.html", "DuckDB, PostgreSQL, SQLite, Spark"),
+    ("SQL: export a model as a query", "exporting-models.html", "to_sql"),
+]
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "epsilon", "λ": "lambda", "μ": "mu", "σ": "sigma", "χ": "chi"}
 # Typographic characters by their ASCII spellings.
 ASCII = str.maketrans({"–": "-", "—": "-", "’": "'", "é": "e", "ö": "o", "ó": "o", **GREEK})
@@ -41,24 +48,24 @@ def entries(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return an answer for every term, with the section that it leads to, which has to be in the index."""
     sections = {item["location"]: item for item in items}
     found = []
-    for term, place, text in glossary():
+    for term, place, text in [*glossary(), *SYNONYMS]:
         section = sections[place]
         spelled = term.translate(ASCII)
-        words = f"{section['title']}. {text}" + (f" {spelled}" if spelled != term else "")
-        found.append({**section, "title": term, "text": words, "path": [*section["path"], section["title"]]})
+        words = f"{term}: {text}" + (f" ({spelled})" if spelled != term else "")
+        found.append({**section, "title": term, "text": words, "path": [*section["path"], section["title"], term]})
     return found
 
 
 def add(site: Path) -> int:
-    """Add the entries to the index of a site, and return their number."""
+    """Add the entries to the index of a site, before all others of the same rank, and return their number."""
     index = json.loads((site / "search.json").read_text(encoding="utf-8"))
     items = [item for item in index["items"] if not item.get("term")]
     new = [{**entry, "term": True} for entry in entries(items)]
-    text = json.dumps({**index, "items": [*items, *new]}, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps({**index, "items": [*new, *items]}, ensure_ascii=False, separators=(",", ":"))
     (site / "search.json").write_text(text, encoding="utf-8")
     (site / "search.js").write_text(f"var __index = {text}", encoding="utf-8")
     return len(new)
 
 
 if __name__ == "__main__":
-    sys.stderr.write(f"{add(Path(sys.argv[1]))} terms of the glossary in the search\n")
+    sys.stderr.write(f"{add(Path(sys.argv[1]))} terms of the glossary and synonyms in the search\n")
