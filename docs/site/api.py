@@ -10,26 +10,27 @@ import os
 from functools import cache, cached_property
 from typing import Any
 
+import messages
 from docstrings import Link, cell, entries, markdown, sections
 from subjects import Page, anchors, pages
 
 WIDTH = 88
-# What every estimator has of scikit-learn, which says it better.
-FOREIGN = "`get_params`, `set_params` and what else scikit-learn asks of an estimator work as there."
+# The methods that every estimator inherits from scikit-learn.
+FOREIGN = "`get_params`, `set_params` and the other methods of scikit-learn's estimators work as there."
 
 
 INTRODUCTION = """
-Every public name, by subject. `import tallybayes as tb` is meant throughout. Models have scikit-learn's contract: what
-was learned ends in `_`; `fit`, `predict`, `predict_proba`, `score` are what they are there. What `X` may be is told in
-[Data sources](../data-sources.md). Terms and formulas are in the [glossary](../glossary.md).
+Every public name, by subject, after `import tallybayes as tb`. Models follow the interface of scikit-learn: fitted
+attributes end in `_`, and `fit`, `predict`, `predict_proba` and `score` work as there. See [data
+sources](../data-sources.md) for what `X` may be, and the [glossary](../glossary.md) for terms and formulas.
 """
 
 
 @cache
 def members(kind: type) -> dict[str, Any]:
-    """The public members of a class that are told of: what a public class above it has is told there.
+    """Return the documented public members of a class, without those inherited from a public class.
 
-    Those beside `fit` come first, pictures last.
+    Members of the class that defines `fit` come first, plots last.
     """
     if issubclass(kind, Exception):
         return {}
@@ -40,13 +41,13 @@ def members(kind: type) -> dict[str, Any]:
             continue
         for name in vars(base):
             member = inspect.getattr_static(kind, name)
-            if not name.startswith("_") and name not in above and name not in found and told(member):
+            if not name.startswith("_") and name not in above and name not in found and is_documented(member):
                 found[name] = member
     return dict(sorted(found.items(), key=lambda item: item[0].startswith("plot")))
 
 
 def attributes(kind: type) -> dict[str, tuple[str, str]]:
-    """The type and the meaning of every attribute: those that the docstring lists, then the other properties."""
+    """Return the type and the description of every attribute: those in the docstring, then the other properties."""
     found = {
         each.strip(): (type_, words)
         for names, type_, words in entries(sections(inspect.getdoc(kind) or "").get("Attributes", ""))
@@ -59,7 +60,7 @@ def attributes(kind: type) -> dict[str, tuple[str, str]]:
 
 
 def every_anchor() -> dict[str, str]:
-    """Where every public name and every member of a public class is told of, by its name in full."""
+    """Return the page and anchor of every public name and member, by its full name."""
     found = anchors()
     for every in pages().values():
         for page in every:
@@ -78,15 +79,15 @@ def every_anchor() -> dict[str, str]:
     return found
 
 
-def told(member: Any) -> bool:
-    """Whether a member has words of its own: fields, and names of types, have not."""
+def is_documented(member: Any) -> bool:
+    """Return whether a member has a docstring of its own; fields and type aliases do not."""
     if isinstance(member, property | cached_property):
         return bool(inspect.getdoc(member))
     return is_method(member) and bool(inspect.getdoc(unwrapped(member)))
 
 
 def unwrapped(member: Any) -> Any:
-    """The function that a class method or static method is made of."""
+    """Return the function of a class method or static method."""
     return member.__func__ if isinstance(member, classmethod | staticmethod) else member
 
 
@@ -96,13 +97,13 @@ def is_method(member: Any) -> bool:
 
 @cache
 def public_bases(kind: type) -> list[type]:
-    """The classes above that have a place of their own in the reference."""
+    """Return the base classes that the reference documents."""
     public = {id(thing) for every in pages().values() for page in every for thing in page.names.values()}
     return [base for base in kind.__mro__[1:] if id(base) in public]
 
 
 def signature(call: Any, shown: str, *, drop_first: bool = False) -> str:
-    """How a thing is called: without types, which the table of parameters tells in words."""
+    """Return the signature without types, which the table of parameters describes."""
     parameters = list(inspect.signature(call).parameters.values())[int(drop_first) :]
     parts, starred = [], False
     for each in parameters:
@@ -127,7 +128,7 @@ def one(parameter: inspect.Parameter) -> str:
 
 
 def class_lines(name: str, kind: type, page: Page, link: Link) -> list[str]:
-    """What a class is, its attributes, its methods."""
+    """Return the description of a class, its attributes and its methods."""
     whole, text = page.prefix + name, inspect.getdoc(kind) or ""
     lines = []
     if not issubclass(kind, Exception):
@@ -135,8 +136,10 @@ def class_lines(name: str, kind: type, page: Page, link: Link) -> list[str]:
     lines += [markdown(text, link, skip=("Attributes",)), ""]
     above = [f"[`{base.__name__}`]({link(base.__name__)})" for base in public_bases(kind)]
     if above:
-        how = "A kind of" if issubclass(kind, Exception) else "Besides, all of"
+        how = "Subclass of" if issubclass(kind, Exception) else "Inherits the members of"
         lines += [f"{how} {', '.join(above)}.", ""]
+    if name in messages.ERRORS:
+        lines += messages.table(name)
 
     listed = attributes(kind)
     if listed:
@@ -153,7 +156,7 @@ def class_lines(name: str, kind: type, page: Page, link: Link) -> list[str]:
 
 
 def method_lines(name: str, member: Any, kind: type, whole: str, link: Link, level: str) -> list[str]:
-    """A method: how it is called, and its docstring."""
+    """Return the signature and the docstring of a method."""
     bound = isinstance(member, classmethod | staticmethod)
     shown = f"{whole if bound else ''}.{name}"
     call = signature(getattr(kind, name), shown, drop_first=not bound)
@@ -162,19 +165,19 @@ def method_lines(name: str, member: Any, kind: type, whole: str, link: Link, lev
 
 
 def summary(thing: Any) -> str:
-    """The first paragraph of what is said of a thing, on one line."""
+    """Return the first paragraph of a docstring, on one line."""
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
 class Linker:
-    """Where names in docstrings lead to: a member of the class that is told of, or a public name."""
+    """Link targets of the names in docstrings: a member of the current class, or a public name."""
 
     def __init__(self, page: Page, places: dict[str, str]) -> None:
         self.page, self.places = page, places
         self.own: dict[str, str] = {}
 
-    def tell_of(self, whole: str, thing: Any) -> None:
-        """From now on, names are looked for in this class, too."""
+    def set_class(self, whole: str, thing: Any) -> None:
+        """Set the current class, whose members are found by their names alone."""
         self.own = {name: f"{whole}.{name}" for name in members(thing)} if inspect.isclass(thing) else {}
 
     def __call__(self, code: str) -> str | None:
@@ -190,14 +193,14 @@ class Linker:
 
 
 def page_text(page: Page, places: dict[str, str]) -> str:
-    """A page of the reference."""
+    """Return a page of the reference."""
     link = Linker(page, places)
     alone = len(page.names) == 1
     lines = [] if alone else [f"# {page.title}", ""]
     if page.source.__name__ != "tallybayes":
         lines += [markdown(inspect.getdoc(page.source) or "", link), ""]
     for name, thing in page.names.items():
-        link.tell_of(page.prefix + name, thing)
+        link.set_class(page.prefix + name, thing)
         shown = f"tb.{name}" if page.prefix == "tb." else name
         lines += [f"{'#' if alone else '##'} {shown} {{ #{page.prefix}{name} }}", ""]
         if inspect.isclass(thing):
@@ -215,28 +218,28 @@ def page_text(page: Page, places: dict[str, str]) -> str:
 
 
 def contents(places: dict[str, str]) -> str:
-    """The first page of the reference: every name with what it is."""
+    """Return the first page of the reference: every name with its summary."""
     lines = ["# Reference", "", INTRODUCTION, ""]
     link = Linker(Page("reference/index.md", "Reference", "tb.", [], None), places)
     for subject, every in pages().items():
         lines += [f"## {subject}", "", "| name | description |", "|---|---|"]
         for page in every:
             if page.prefix == "tb.":
-                told = [(f"tb.{name}", link(f"tb.{name}"), thing) for name, thing in page.names.items()]
+                listed = [(f"tb.{name}", link(f"tb.{name}"), thing) for name, thing in page.names.items()]
             else:
-                told = [(page.source.__name__, os.path.basename(page.file), page.source)]
-            lines += [f"| [`{name}`]({place}) | {cell('', summary(thing), link)} |" for name, place, thing in told]
+                listed = [(page.source.__name__, os.path.basename(page.file), page.source)]
+            lines += [f"| [`{name}`]({place}) | {cell('', summary(thing), link)} |" for name, place, thing in listed]
         lines.append("")
     return "\n".join(lines)
 
 
 def reference() -> dict[str, str]:
-    """Every page of the reference, by its file."""
+    """Return every page of the reference, by its file."""
     places = anchors()
     found = {"reference/index.md": contents(places)}
     return found | {page.file: page_text(page, places) for every in pages().values() for page in every}
 
 
 def navigation() -> dict[str, list[tuple[str, str]]]:
-    """The titles and files of the pages of every subject."""
+    """Return the titles and files of the pages of every subject."""
     return {subject: [(page.title, page.file) for page in every] for subject, every in pages().items()}

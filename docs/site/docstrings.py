@@ -75,7 +75,7 @@ def prose(text: str, link: Link) -> str:
 
 
 def cell(kind: str, text: str, link: Link) -> str:
-    """What a table says of a name: its type, and below it the meaning."""
+    """Return the table cell of a name: its type, and below it the description."""
     both = (f"*{typed(kind, link)}*" if kind else "", inline(text, link))
     return "<br>".join(part for part in both if part).replace("|", "\\|")
 
@@ -98,13 +98,13 @@ def markdown(text: str, link: Link, skip: tuple[str, ...] = ()) -> str:
         if title in LISTED:
             parts.append(listed(title, body, link))
         elif title == "Returns":
-            told = [
+            returned = [
                 " — ".join(
                     part for part in (typed(f"{names} : {kind}" if kind else names, link), inline(rest, link)) if part
                 )
                 for names, kind, rest in entries(body)
             ]
-            parts.append("**Gives** " + "; ".join(told))
+            parts.append("**Returns** " + "; ".join(returned))
         else:
             parts.append((f"**{title}**\n\n" if title not in ("", "Examples") else "") + prose(body, link))
     return "\n\n".join(parts)

@@ -1,6 +1,6 @@
 """The public names by subject, as the reference shows them: every subject has pages, and every page a few names.
 
-A result stands on the page of what gives it. A page is called after its first name, unless it has a title of its own.
+A result is on the page of the function or model that returns it. A page has the name of its first entry, or a title.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SUBJECTS: dict[str, list[str]] = {
         "results.ValueOfInformation",
     ],
     "Regression": ["LinearRegression", "results.TargetPredictive results.CoefficientTable"],
-    "One family": ["fit_distribution FittedDistribution results.Estimates results.ParameterEstimates"],
+    "Distribution fitting": ["fit_distribution FittedDistribution results.Estimates results.ParameterEstimates"],
     "Families": [
         "Family",
         "Bernoulli",
@@ -63,7 +63,7 @@ SUBJECTS: dict[str, list[str]] = {
         "Binned",
         "WithMissing",
     ],
-    "Distributions": [
+    "Priors and posteriors": [
         "Beta",
         "Dirichlet",
         "Gamma",
@@ -76,7 +76,7 @@ SUBJECTS: dict[str, list[str]] = {
         "BDe",
     ],
     "Statistics": ["count", "Tally", "Factor", "Schema", "Counts", "Totals", "Moments"],
-    "Insight": [
+    "Evaluation": [
         "evaluate Evaluation DensityEvaluation RegressionEvaluation results.MetricEstimate",
         "cross_validate results.HeldOut results.SequenceEvaluation results.Selection",
         "leave_one_out",
@@ -93,7 +93,7 @@ SUBJECTS: dict[str, list[str]] = {
         "Plot",
     ],
     "Streams": ["Window", "Decayed", "prequential results.Prequential", "verify_receipt Receipt results.Verification"],
-    "Data in, answers out": [
+    "Data sources and output": [
         "table Source",
         "NamedMatrix",
         "load",
@@ -109,17 +109,17 @@ SUBJECTS: dict[str, list[str]] = {
     ],
 }
 
-# Modules that are public besides: a page each, of all that they name.
+# Public modules, with one page each.
 MODULES = {
-    "tallybayes.sklearn": "Drop-ins for scikit-learn",
-    "tallybayes.hmmlearn": "Drop-ins for hmmlearn",
-    "tallybayes.testing": "Laws to test by",
+    "tallybayes.sklearn": "Drop-in replacements for scikit-learn",
+    "tallybayes.hmmlearn": "Drop-in replacements for hmmlearn",
+    "tallybayes.testing": "Test laws for families and models",
 }
 TITLES = {"TallybayesError": "Errors and warnings"}
 
 
 class Page:
-    """A page of the reference: its file, its title, and what it tells of, by name."""
+    """Page of the reference: its file, its title, and the objects it documents, by name."""
 
     def __init__(self, file: str, title: str, prefix: str, names: list[str], source: Any) -> None:
         self.file, self.title, self.prefix, self.source = file, title, prefix, source
@@ -150,7 +150,7 @@ def pages() -> dict[str, list[Page]]:
 
 
 def anchors() -> dict[str, str]:
-    """Where every public name is told of, by its name in full, such as ``tb.NaiveBayes``: the file and the anchor."""
+    """Return the file and the anchor of every public name, by its full name such as ``tb.NaiveBayes``."""
     return {
         page.prefix + name: f"{page.file}#{page.prefix}{name}"
         for every in pages().values()

@@ -105,7 +105,7 @@ def test_docstrings_become_tables_and_examples():
     assert shown.split("\n\n") == [
         "One line, of (\\*given, columns) and (\\*given, 1), is *meant*.",
         "| parameter | description |\n|---|---|\n| `x`, `y` | *int \\| None*<br>What [`Beta`](Beta.md) takes. |",
-        "**Gives** self, or [Beta](Beta.md)",
+        "**Returns** self, or [Beta](Beta.md)",
         "```pycon\n>>> 1\n1\n```",
     ]
 

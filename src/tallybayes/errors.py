@@ -9,7 +9,10 @@ from tallybayes.messages import conversion_hint, conversion_hint_for_type, did_y
 
 
 class TallybayesError(Exception):
-    """Base class of the package's errors. Messages contain no terminal control characters and no passwords."""
+    """Base class of the package's errors. Messages contain no terminal control characters and no passwords.
+
+    Catch it to handle every error of the package; the first line of a message states the problem, the next what to do.
+    """
 
     def __init__(self, *details: object) -> None:
         lines = (redacted(d).split("\n") if isinstance(d, str) else d for d in details)
@@ -30,7 +33,10 @@ class CellError(TallybayesError, ValueError):
 
 
 class DataError(TallybayesError, ValueError):
-    """The input rows are invalid. The model is unchanged."""
+    """The input rows are invalid. The model is unchanged.
+
+    Correct the rows, columns, weights or arguments that the message names, or drop them.
+    """
 
     cell: tuple[object, int, object, str, str] | None = (
         None  # arguments of `bad_cell`, for callers that can locate the row
@@ -130,7 +136,10 @@ class DataError(TallybayesError, ValueError):
 
 
 class LabelError(TallybayesError, ValueError):
-    """A level (label) is unknown, or of another type than its domain."""
+    """A level (label) is unknown, or of another type than its domain.
+
+    Correct the label, declare it (``levels=``, ``classes=``), fit rows that have it, or pass ``unseen='missing'``.
+    """
 
     level: object = None  # the level and the column of `bad_level`
     column: str | None = None
@@ -209,7 +218,10 @@ class LabelError(TallybayesError, ValueError):
 
 
 class StatisticsError(TallybayesError, ValueError):
-    """The statistics cannot be combined. They are unchanged."""
+    """The statistics cannot be combined. They are unchanged.
+
+    Combine tallies of the same columns and families only, and forget only rows that were counted.
+    """
 
     @classmethod
     def removes_too_much(cls, where: str, what: str, held: float, removed: float) -> StatisticsError:
@@ -229,7 +241,10 @@ class StatisticsError(TallybayesError, ValueError):
 
 
 class NotForgettableError(StatisticsError):
-    """Statistics collected by EM depend on parameters, so rows cannot be removed from them."""
+    """Statistics collected by EM depend on parameters, so rows cannot be removed from them.
+
+    Refit without the rows, or keep tallies of complete rows separately.
+    """
 
     @classmethod
     def soft(cls) -> NotForgettableError:
@@ -241,11 +256,17 @@ class NotForgettableError(StatisticsError):
 
 
 class NoCountsError(StatisticsError):
-    """The model has fixed parameters, but the operation requires counts."""
+    """The model has fixed parameters, but the operation requires counts.
+
+    Fit the model to rows, or pass ``strength=`` where fixed parameters are to count as rows.
+    """
 
 
 class PriorError(TallybayesError, ValueError):
-    """A prior is invalid, or does not belong to the family."""
+    """A prior is invalid, or does not belong to the family.
+
+    Pass a conjugate prior of the family with parameters of the expected shape, or None for the default.
+    """
 
     @classmethod
     def unbounded_posterior(cls) -> PriorError:
@@ -285,7 +306,10 @@ class PriorError(TallybayesError, ValueError):
 
 
 class EstimateError(TallybayesError, ValueError):
-    """An unknown estimate or option, or a model that cannot compute the result."""
+    """An unknown estimate or option, or a model that cannot compute the result.
+
+    Use an option that the message lists, an estimate with a prior (``'bayes'`` or ``'map'``), or another model.
+    """
 
     @classmethod
     def zero_variance(cls, where: str) -> EstimateError:
@@ -306,7 +330,10 @@ class EstimateError(TallybayesError, ValueError):
 
 
 class ImpossibleError(EstimateError):
-    """The observations have probability 0, so nothing can be inferred from them."""
+    """The observations have probability 0, so nothing can be inferred from them.
+
+    Correct the observations, or use an estimate with a prior, under which no level has probability 0.
+    """
 
     @classmethod
     def of(cls, given: dict[object, object]) -> ImpossibleError:
@@ -320,7 +347,10 @@ class ImpossibleError(EstimateError):
 
 
 class TooLargeError(TallybayesError, MemoryError):
-    """The memory does not suffice; nothing was allocated."""
+    """The memory does not suffice; nothing was allocated.
+
+    Use fewer columns, parents or levels, or an approximation that the message names.
+    """
 
     @classmethod
     def of(cls, what: str, needed: int, available: int, hint: str) -> TooLargeError:
@@ -346,7 +376,10 @@ class TooLargeError(TallybayesError, MemoryError):
 
 
 class NotLinearError(EstimateError):
-    """The log-odds of the model are not linear in its columns, so it has no coefficients."""
+    """The log-odds of the model are not linear in its columns, so it has no coefficients.
+
+    Use families and an estimate with linear log-odds, which the message lists.
+    """
 
     @classmethod
     def factor(cls, family: object, estimate: str) -> NotLinearError:
@@ -358,11 +391,17 @@ class NotLinearError(EstimateError):
 
 
 class ExportError(TallybayesError, ValueError):
-    """The model, or a part of it, cannot be exported to SQL or ONNX."""
+    """The model, or a part of it, cannot be exported to SQL or ONNX.
+
+    Use a family, estimate or option that the message names, or write predictions with `tb.write_predictions`.
+    """
 
 
 class FileError(TallybayesError, ValueError):
-    """A file is damaged or of another kind. Nothing was loaded."""
+    """A file is damaged or of another kind. Nothing was loaded.
+
+    Restore the file from a copy, pass another path, or save the model again with this version.
+    """
 
     @classmethod
     def not_ours(cls, path: object, found: str) -> FileError:

@@ -11,19 +11,31 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class TallybayesWarning(UserWarning):
-    """Base class of the package's warnings."""
+    """Base class of the package's warnings.
+
+    Silence all of them with ``warnings.filterwarnings('ignore', category=tb.TallybayesWarning)``.
+    """
 
 
 class CalibrationWarning(TallybayesWarning):
-    """Probabilities are not calibrated, or were calibrated before other rows were counted."""
+    """Probabilities are not calibrated, or were calibrated before other rows were counted.
+
+    Call ``calibrate(X, y)`` with the training rows.
+    """
 
 
 class InvalidValueWarning(TallybayesWarning):
-    """Invalid cells at prediction were treated as missing."""
+    """Invalid cells at prediction were treated as missing.
+
+    Correct the cells, or pass ``unseen='error'`` to get an error instead.
+    """
 
 
 class DataSourceWarning(TallybayesWarning):
-    """Rows are read into memory instead of counted at their source, or rows or columns are dropped."""
+    """Rows are read into memory instead of counted at their source, or rows or columns are dropped.
+
+    Follow the message: it names the cause and the option that avoids it.
+    """
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

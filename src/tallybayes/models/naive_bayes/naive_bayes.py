@@ -44,8 +44,7 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         ``{"eggs": tb.Poisson(), ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: the posterior predictive of each column.
-    prior : ParameterDistribution, number, rule, "empirical", list of them, mapping from column to one of them, or a
-    Tally
+    prior : ParameterDistribution, number, rule, "empirical", Tally, list or mapping from column to these
         A distribution applies to its conjugate families; a number is a pseudo-count of each level or word. Other
         columns, and None, have default priors. Under ``"map"`` a number is an error: ``tb.Dirichlet(3)`` adds 2,
         ``tb.Dirichlet(2)`` adds 1. The `Beta` prior of a binary column is that of the last level, in declared or sorted

@@ -1,0 +1,43 @@
+"""The reference lists the messages of every error class with what to do."""
+
+import ast
+import inspect
+
+import api
+import messages
+import pytest
+
+import tallybayes as tb
+
+
+def test_templates_have_ellipses_for_values():
+    tree = ast.parse(
+        'raise DataError(f"x is {x}; expected {y} or 2." + hint)\nraise tb.LabelError("no such\\n    Add it.")'
+    )
+    assert list(messages.raised(tree)) == [
+        ("DataError", "x is …; expected … or 2.…"),
+        ("LabelError", "no such\n    Add it."),
+    ]
+
+
+def test_later_lines_and_expectations_are_what_to_do():
+    listed = dict(messages.messages()["DataError"])
+    assert listed["the data have 0 rows"] == "Expected: at least 1."
+    advice = next(listed[problem] for problem in listed if problem.startswith("the parts of the data have different"))
+    assert advice == "Every column, label and weight must describe the same rows."
+
+
+@pytest.mark.parametrize("name", sorted(messages.ERRORS))
+def test_every_class_says_what_to_do(name):
+    summary, _, advice = inspect.getdoc(getattr(tb, name)).partition("\n\n")
+    assert summary
+    assert advice.endswith(".")
+
+
+def test_the_reference_lists_the_messages():
+    text = api.reference()["reference/TallybayesError.md"]
+    assert sum(map(len, messages.messages().values())) > 400
+    for name, listed in messages.messages().items():
+        assert f"## tb.{name} " in text
+        assert not listed or f"<summary>{len(listed)} message" in text
+    assert "| the data have 0 rows | Expected: at least 1. |" in text
