@@ -2,5 +2,5 @@
 
 from importlib.util import find_spec
 
-without = ["src/tallybayes/hmmlearn/*", "docs/drop-in-for-hmmlearn.md", "docs/from-hmmlearn.md", "docs/site/*"]
+without = ["src/tallybayes/hmmlearn/*", "docs/from-hmmlearn.md", "docs/site/*"]
 collect_ignore_glob = [] if find_spec("hmmlearn") else without

@@ -93,21 +93,8 @@ PRIVATE_WORDS = (
 UNFINISHED = {
     f"{name}.md"
     for name in (
-        "adding-a-family",
-        "adding-a-model",
-        "conventions",
-        "cookbook",
-        "drop-in-for-hmmlearn",
-        "drop-in-for-scikit-learn",
-        "errata",
-        "from-hmmlearn",
-        "from-pgmpy-and-pyagrum",
-        "from-river",
-        "from-scikit-learn",
         "glossary",
         "how-a-fit-works",
-        "out-of-scope",
-        "quick-start",
     )
 }
 

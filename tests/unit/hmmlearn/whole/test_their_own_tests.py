@@ -59,7 +59,7 @@ def load_against_ours(name: str) -> ModuleType:
 
 
 def test_the_handbook_has_the_same_table():
-    chapter = Path(__file__).parents[4] / "docs" / "drop-in-for-hmmlearn.md"
+    chapter = Path(__file__).parents[4] / "docs" / "from-hmmlearn.md"
     told = dict(re.findall(r"^\| `(test_[^`]+)` \| (.+) \|$", chapter.read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert told == CANNOT_PASS
 

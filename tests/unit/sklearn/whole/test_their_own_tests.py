@@ -98,7 +98,7 @@ def as_list(mark: pytest.Mark) -> pytest.Mark:
 
 
 def test_the_handbook_has_the_same_table():
-    chapter = Path(__file__).parents[4] / "docs" / "drop-in-for-scikit-learn.md"
+    chapter = Path(__file__).parents[4] / "docs" / "from-scikit-learn.md"
     told = dict(re.findall(r"^\| `(test_\w+)` \| (.+) \|$", chapter.read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert told == CANNOT_PASS | NOT_RUN
 
