@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _FEW = 8
 _FEW_ALONE = 64
 _CATEGORICAL = Categorical().statistics_key
+_NUMBERS_PER_PAIR = 64  # of columns: an upper bound of `memory_use`, copies included
 
 
 # Bounds of the weight of a row, such that its products with squares are in the range of float64.
@@ -193,11 +194,17 @@ class TallyBuilder:
         self._prepare_levels()
         self._count_together()
         counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
-        domains = self._united_domains(counted)
-        statistics = [
-            self._realigned(f, statistic, domains) for f, statistic in zip(self.factors, counted, strict=True)
-        ]
-        return Tally(self.factors, statistics, domains, self.schema).drop_unseen_levels()
+        domains = {domain.name: domain for domain in self.local.values()}
+        if self._columns_share_levels():
+            domains = self._united_domains(counted)
+            counted = [self._realigned(f, part, domains) for f, part in zip(self.factors, counted, strict=True)]
+        return Tally(self.factors, counted, domains, self.schema).drop_unseen_levels()
+
+    def _columns_share_levels(self) -> bool:
+        """Return whether the levels of a domain are not those of one column's encoding: shared or declared."""
+        is_separate = not self.schema.domains and all(str(name) == d.name for name, d in self.local.items())
+        is_separate &= len({str(name) for name in self.local}) == len(self.local)
+        return not is_separate or any(getattr(factor.family, "levels", None) is not None for factor in self.factors)
 
     def _prepare_levels(self) -> None:
         """Add missing values as levels where the schema has them, and drop unobserved levels of large joint tables."""
@@ -285,6 +292,8 @@ class TallyBuilder:
 
     def _count_together(self) -> None:
         """Count the contingency tables of a network, p(column | given) of categorical columns, in one pass."""
+        if not any(factor.given and factor.level_columns for factor in self.factors):
+            return
         factors = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
         if not any(factor.given for factor in factors.values()):
             return
@@ -435,6 +444,11 @@ def width_of(block: Block) -> int:
     return int(np.sum(block.sizes)) if isinstance(block, Codes) else n_columns(block)
 
 
+def is_small(n_groups: int, width: int) -> bool:
+    """Return whether the statistics of any family take little memory: a few numbers per pair of columns at most."""
+    return 8 * n_groups * _NUMBERS_PER_PAIR * width**2 <= SMALL
+
+
 def check_size(
     factor: Factor,
     n_groups: int,
@@ -462,6 +476,8 @@ def check_size(
     hint : str, optional
         What to try; default the hint of the family.
     """
+    if is_small(n_groups, width):
+        return
     use = memory_use(factor.family, width)
     numbers = copies * use.statistics + (0 if scored is None else memory_use(scored, width).scoring)
     if 8 * n_groups * numbers <= SMALL:

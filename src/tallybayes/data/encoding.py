@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes import kernels
+from tallybayes.data.source import reading
 from tallybayes.data.string_columns import distinct, encode_fixed, shared_objects
 from tallybayes.errors import DataError, LabelError
 from tallybayes.tally.domain import Domain, is_text
@@ -52,7 +53,8 @@ def encode(values: Column, name: str, *, ordered: bool = False) -> tuple[np.ndar
             return _encode_numbers(values, name, ordered)
         if values.dtype.kind == "U" and values.dtype.itemsize and values.ndim == 1:
             return _relabel(*encode_fixed(values), name, ordered)
-    return _encode_arrow(values, name, ordered)
+    with reading(f"column {name!r}"):
+        return _encode_arrow(values, name, ordered)
 
 
 def _named(categories: Iterable[object]) -> list[Any]:
@@ -132,16 +134,16 @@ def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.nd
     if values.dtype.kind == "f":
         return _encode_floats(values, name, ordered)
     if len(values) == 0:
-        return values.astype(np.int8), Domain([], name, is_sorted=ordered)
+        return values.astype(np.int8), Domain.of_integers([], name, is_sorted=ordered)
     low, high = _range(values)
     if low >= 0 and high < _DIRECT_LEVELS:
-        return values, Domain(range(high + 1), name, is_sorted=ordered)
+        return values, Domain.of_integers(range(high + 1), name, is_sorted=ordered)
     if high - low < _DIRECT_LEVELS:
-        return _distance(values, low, np.uint8), Domain(range(low, high + 1), name, is_sorted=ordered)
+        return _distance(values, low, np.uint8), Domain.of_integers(range(low, high + 1), name, is_sorted=ordered)
     if high - low < min(max(_DENSE_LEVELS, len(values)), 2**31 - 2):  # a dense range: drop unobserved values
         distance = _distance(values, low, np.int32)
         observed = np.flatnonzero(count_levels(distance, high - low + 1))
-        domain = Domain([low + gap for gap in observed.tolist()], name, is_sorted=ordered)
+        domain = Domain.of_integers([low + gap for gap in observed.tolist()], name, is_sorted=ordered)
         if len(observed) == high - low + 1:
             return distance, domain
         new_codes = np.zeros(high - low + 1, dtype=np.int32)

@@ -14,12 +14,11 @@ import numpy as np
 from tallybayes.data.array_input import as_array, read_sparse
 from tallybayes.data.data_frames import column_of_series, columns_of_frame
 from tallybayes.data.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
-from tallybayes.data.encoding import count_levels, direct_levels, encode, is_interval, is_missing
+from tallybayes.data.encoding import count_levels, direct_levels, encode, is_interval, is_missing, plain_array
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.named_matrix import NamedMatrix, check_unique_names
 from tallybayes.data.numeric_columns import is_number, numeric
 from tallybayes.data.open_source import open_source
-from tallybayes.data.source import reading
 from tallybayes.data.sql.sql_types import NESTED, unread_type
 from tallybayes.data.text_columns import Texts, read_texts
 from tallybayes.errors import DataError, LabelError, short_repr
@@ -298,7 +297,8 @@ class Table:
                 high = direct_levels(block) if high is None else high[[self._order[name] for name in names]]
                 if high is not None:  # the columns of the array are codes
                     domains = [
-                        Domain(range(h + 1), str(n), is_sorted=ordered(n)) for h, n in zip(high, names, strict=True)
+                        Domain.of_integers(range(h + 1), str(n), is_sorted=ordered(n))
+                        for h, n in zip(high, names, strict=True)
                     ]
                     return Codes(block, high + 1), domains
         encoded = [self.encoded(name, ordered(name)) for name in names]
@@ -366,11 +366,10 @@ class Table:
             matrix = self.matrix
             high = self._highest_codes() if matrix is not None and 0 <= position < matrix.shape[1] else None
             if matrix is not None and high is not None:
-                encoding = matrix[:, position], Domain(range(int(high[position]) + 1), str(name), is_sorted=ordered)
+                encoding = matrix[:, position], Domain.of_integers(range(int(high[position]) + 1), str(name), is_sorted=ordered)
             else:
                 try:
-                    with reading(f"column {name!r}"):
-                        encoding = encode(self.column(name), str(name), ordered=ordered)
+                    encoding = encode(self.column(name), str(name), ordered=ordered)
                 except (LabelError, TypeError) as error:
                     if not self.unread(name):
                         raise
@@ -401,7 +400,9 @@ def open_table(data: object, names: Sequence[Name] | None = None) -> Table:
     """
     if isinstance(data, Table):
         return data
-    if not isinstance(data, np.ndarray | Mapping):
+    if isinstance(data, np.ndarray):
+        return _table_of_array(plain_array(data, 0), names)
+    if not isinstance(data, Mapping):
         source = open_source(data)
         if source is not None:
             return open_table(source.read("this"), names)
@@ -411,11 +412,11 @@ def open_table(data: object, names: Sequence[Name] | None = None) -> Table:
         return Table({(names or ["x"])[0]: read_sparse(data)})
     if isinstance(data, Mapping):
         return Table({name: _column(value, name) for name, value in data.items()})
-    if not isinstance(data, np.ndarray) and _is_frame(data):
+    if _is_frame(data):
         return Table(columns_of_frame(data))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data) and isinstance(data[0], Mapping):
         return _table_of_records(data)
-    if not isinstance(data, np.ndarray) and (hasattr(data, "to_numpy") or hasattr(data, "to_arrow")):
+    if hasattr(data, "to_numpy") or hasattr(data, "to_arrow"):
         return Table({(names or [0])[0]: _column(data, 0)})  # a series of a data frame, or an Arrow array
     return _table_of_array(as_array(data), names)
 

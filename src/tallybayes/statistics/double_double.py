@@ -85,7 +85,7 @@ class DoubleDouble:
 
     def frozen(self) -> DoubleDouble:
         """Return the same numbers with read-only arrays."""
-        return self.map(read_only)
+        return DoubleDouble(read_only(self.high), read_only(self.low))
 
     def __neg__(self) -> DoubleDouble:
         return DoubleDouble(-self.high, -self.low)

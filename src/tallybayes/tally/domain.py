@@ -86,7 +86,7 @@ class Domain:
             raise LabelError.repeated(next(x for x, n in Counter(self.levels).items() if n > 1), name)
 
     @classmethod
-    def of_integers(cls, levels: list[int], name: str, *, is_sorted: bool = False) -> Domain:
+    def of_integers(cls, levels: Sequence[int], name: str, *, is_sorted: bool = False) -> Domain:
         """Create a domain of 64-bit integers, none declared. Only duplicates are checked."""
         domain = cls.__new__(cls)
         domain.name = name

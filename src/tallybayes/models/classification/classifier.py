@@ -306,7 +306,7 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         self, table: Table, weight: SampleWeights, factors: list[Factor]
     ) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
-        return count_first(self, self._em_model(factors), self._discretize(table), weight)
+        return count_first(self, factors, self._discretize(table), weight)
 
     def _count_more_rows(self, table: Table, weight: SampleWeights) -> Tally:
         """Return the tally of more rows."""

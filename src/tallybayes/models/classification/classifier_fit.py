@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.array_input import as_array
-from tallybayes.data.counting import check_size, check_weight, count
+from tallybayes.data.counting import check_size, check_weight, count, is_small
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.dates import origins
 from tallybayes.data.named_matrix import names_of_blocks
@@ -220,7 +220,8 @@ def _fit_initial(
     fresh.input_format_, table, weight = read_initial_rows(rows, y, sample_weight)
     if table.n_rows == 0:
         raise DataError("X has 0 rows; expected at least 1.")
-    factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]
+    target = fresh.input_format_.target
+    factors = [class_factor(target), *fresh._make_factors(table, target, weight)]
     if getattr(fresh, "prior", None) is not None:
         fresh._check_prior(factors[1:])
     if source is None:
@@ -233,12 +234,12 @@ def _fit_initial(
             if columns is None:
                 raise
             return _fit_initial(model, X, y, sample_weight, classes, is_fit, initial, columns)
-    if not tally.domains[str(fresh._target)].levels:
+    if not tally.domains[str(target)].levels:
         raise DataError("sample_weight is zero for every row; expected at least one positive weight.")
     if classes is not None:
-        tally = tally.declare(fresh._target, list(classes))
+        tally = tally.declare(target, list(classes))
     if is_fit and model.class_prior is not None:
-        check_classes(model.class_prior, tally.domains[str(fresh._target)].levels)
+        check_classes(model.class_prior, tally.domains[str(target)].levels)
     calibration = None
     if is_fit and model.calibration is not None:
         calibration = fresh._set_tally(tally, em_result)._calibrate_on_fit(table, weight)
@@ -309,16 +310,16 @@ def _has_counted_rows(model: Any, rows: Table, weight: SampleWeights) -> bool:
     return bool(counted.any())
 
 
-def class_factor(model: Any) -> Factor:
+def class_factor(target: Name) -> Factor:
     """Return the factor p(class)."""
-    return Factor(model._target, (), Categorical())
+    return Factor(target, (), Categorical())
 
 
 def count_rows(
     model: Any, table: Table, weight: SampleWeights, factors: list[Factor], like: Tally | None = None
 ) -> Tally:
     """Return the tally of labeled rows."""
-    target = model._target
+    target = factors[0].columns[0]
     try:
         check_sizes(model, table, factors)
         return count(table, factors, weight=weight, schema=Schema(sorted_domains=(str(target),)), like=like)
@@ -330,13 +331,13 @@ def count_rows(
 
 def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
     """Raise TooLargeError if the arrays that score rows do not fit into memory."""
-    n_classes = len(table.levels([model._target], lambda _: True)[1][0].levels)
+    n_classes = len(table.levels(factors[0].columns, lambda _: True)[1][0].levels)
     for factor in factors:
         if factor.given and factor.family.cell_type != "codes":
             width = table.width(factor.columns[0]) if len(factor.columns) == 1 else len(factor.columns)
-            check_size(
-                factor, n_classes, width, model=type(model).__name__, scored=model._factor_for_scoring(factor).family
-            )
+            if not is_small(n_classes, width):
+                scored = model._factor_for_scoring(factor).family
+                check_size(factor, n_classes, width, model=type(model).__name__, scored=scored)
 
 
 def with_one_target(model: Any, other: Any) -> tuple[Any, Any]:

@@ -12,11 +12,11 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, is_integer_at_least, warn_unless_converged
 from tallybayes.estimation.em.soft_counts import rows_with_missing
-from tallybayes.models.classification.class_em import ClassEM, EMModel
+from tallybayes.models.classification.class_em import ClassEM
 from tallybayes.models.classification.classifier_fit import count_rows
 from tallybayes.models.inputs.labels import Labels, new_names, read_labels
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Name
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import SampleWeights
 
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 
 def count_first(
-    model: Classifier | Mixture, em_model: EMModel, table: Table, weight: SampleWeights
+    model: Classifier | Mixture, factors: list[Factor], table: Table, weight: SampleWeights
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of the first rows and, if EM was needed, its summary."""
-    factors = em_model.factors
     target = factors[0].columns[0]
     labels = _labels(model, target, table, model.unlabeled == "em")
     weights = check_weight(weight, table.n_rows)
@@ -53,7 +52,7 @@ def count_first(
     where = np.full(len(labels.domain.levels) + 1, -1)
     where[named] = domain.positions_of(levels)
     has_rows = np.isin(np.arange(len(domain.levels)), where[named])
-    tally, done = ClassEM(em_model, table, where[labels.codes], domain, has_rows, weights).run()
+    tally, done = ClassEM(model._em_model(factors), table, where[labels.codes], domain, has_rows, weights).run()
     warn_unless_converged(done)
     return tally, done
 

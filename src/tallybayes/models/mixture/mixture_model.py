@@ -198,7 +198,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         self, table: Table, weight: SampleWeights, factors: list[Factor]
     ) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
-        return count_first(self, self._em_model(factors), table, weight)
+        return count_first(self, factors, table, weight)
 
     def plot_convergence(self, ax: Axes | None = None) -> Plot:
         """Plot the objective of EM by iteration, for every initialization; needs matplotlib.
