@@ -111,8 +111,8 @@ if TYPE_CHECKING:
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
+    from tallybayes.tally.domain import Schema as Schema
     from tallybayes.tally.factor import Factor as Factor
-    from tallybayes.tally.schema import Schema as Schema
     from tallybayes.tally.tally import Tally as Tally
     from tallybayes.versions import show_versions as show_versions
     from tallybayes.warnings import CalibrationWarning as CalibrationWarning
@@ -182,7 +182,7 @@ _PUBLIC = {
     "PriorError": "errors",
     "Receipt": "models.receipt",
     "RegressionEvaluation": "results.regression_evaluation",
-    "Schema": "tally.schema",
+    "Schema": "tally.domain",
     "Source": "data.source",
     "SphericalGaussian": "families.gaussian",
     "StatisticsError": "errors",

@@ -9,7 +9,7 @@ import tallybayes as tb
 from tallybayes import testing
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.families.categorical import LevelProbabilities
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tallybayes.testing import strategies
 from tests.laws.catalog import BELIEFS, BOUNDARIES
 

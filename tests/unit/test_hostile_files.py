@@ -17,7 +17,7 @@ from tallybayes._utils import atomic_write, sealed_file, sealed_zip
 from tallybayes.errors import FileError
 from tallybayes.models.io import model_from_parts
 from tallybayes.models.network.graph import Graph
-from tallybayes.tally.schema import Schema
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.tally_io import tally_to_parts
 
 ROWS = np.random.default_rng(0).normal(size=(12, 2))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes.data.encoding import plain_array
-from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.encoding import numeric, plain_array
 from tallybayes.errors import DataError, short_repr
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.kernels.csr_order import row_order

@@ -25,9 +25,8 @@ from tallybayes.families.protocols.memory_use import memory_use
 from tallybayes.kernels.contingency_tables import MOST_CELLS, count_joint
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally, factors_differ, realign
 from tallybayes.tally.text_selection import as_word_factor
 from tallybayes.typing import Rows, SampleWeights

@@ -16,8 +16,8 @@ from tallybayes.data.sampling import SAMPLE, Reservoir
 from tallybayes.errors import DataError, TallybayesError
 from tallybayes.kernels.threads import threads
 from tallybayes.messages import redacted
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.warnings import DataSourceWarning, warn
 

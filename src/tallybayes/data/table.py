@@ -14,10 +14,18 @@ import numpy as np
 from tallybayes.data.array_input import as_array, read_sparse
 from tallybayes.data.data_frames import column_of_series, columns_of_frame
 from tallybayes.data.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
-from tallybayes.data.encoding import count_levels, direct_levels, encode, is_interval, is_missing, plain_array
+from tallybayes.data.encoding import (
+    count_levels,
+    direct_levels,
+    encode,
+    is_interval,
+    is_missing,
+    is_number,
+    numeric,
+    plain_array,
+)
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.named_matrix import NamedMatrix, check_unique_names
-from tallybayes.data.numeric_columns import is_number, numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.data.sql.sql_types import NESTED, unread_type
 from tallybayes.data.text_columns import Texts, read_texts
@@ -366,7 +374,10 @@ class Table:
             matrix = self.matrix
             high = self._highest_codes() if matrix is not None and 0 <= position < matrix.shape[1] else None
             if matrix is not None and high is not None:
-                encoding = matrix[:, position], Domain.of_integers(range(int(high[position]) + 1), str(name), is_sorted=ordered)
+                encoding = (
+                    matrix[:, position],
+                    Domain.of_integers(range(int(high[position]) + 1), str(name), is_sorted=ordered),
+                )
             else:
                 try:
                     encoding = encode(self.column(name), str(name), ordered=ordered)

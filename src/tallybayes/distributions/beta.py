@@ -20,7 +20,7 @@ from tallybayes.distributions.parameter_distribution import (
     tail_probabilities,
 )
 from tallybayes.errors import PriorError
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tallybayes.statistics.totals import Totals
 from tallybayes.typing import RandomState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 _HALF_LOG_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 _N_FACTORIALS = 1024  # log Γ of smaller integers comes from a lookup table

@@ -23,8 +23,8 @@ from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Prior, SparseMatrix
 

@@ -16,8 +16,7 @@ from tallybayes.errors import DataError
 from tallybayes.families._shared.blocks import Block, Codes
 from tallybayes.families._shared.log_prob_forms import LogTableForm
 from tallybayes.families.family import Family, check_parameters_valid, ratio
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 
 if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.typing import Prior

@@ -15,8 +15,8 @@ from tallybayes.errors import EstimateError, PriorError
 from tallybayes.families._shared.blocks import Block
 from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count, no_levels_error, pseudo_count_prior
 from tallybayes.families.protocols.traits import Traits
+from tallybayes.statistics.counts import Segments
 from tallybayes.statistics.double_double import Index
-from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import Statistics
 
 Parameters: TypeAlias = np.ndarray | tuple[Any, ...]  # of a family: an array, or a named tuple of arrays

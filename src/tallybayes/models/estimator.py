@@ -7,9 +7,8 @@ from functools import wraps
 from typing import Any, ClassVar, Self
 
 from tallybayes._utils.html import html_text
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions, check_em_parameters
 from tallybayes.errors import TallybayesError, as_attribute_error
-from tallybayes.estimation.em.em_loop import check_em_parameters
 from tallybayes.models.name_hints import (
     check_parameter_names,
     hint_for_attribute,

@@ -1,17 +1,20 @@
-"""Domain: the levels of a categorical column or target."""
+"""Domain: the levels of a categorical column or target. Schema: the domain of every categorical column."""
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.errors import LabelError
 from tallybayes.families.with_missing import MISSING
+from tallybayes.typing import Name
 
 KINDS = {bool: "bool", int: "int", str: "string"}
 _MAX_BOOLEANS = 3  # levels of a boolean column: False, True and None
@@ -199,6 +202,42 @@ class Domain:
             if self.has_missing_level
             else self.levels
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Schema(FrozenValue):
+    """Assignment of columns to domains. By default every column has its own domain, named after it.
+
+    Parameters
+    ----------
+    domains : mapping or tuple of pairs
+        From column to domain name, for columns that share a domain.
+    sorted_domains : tuple of str
+        Domains whose levels are kept sorted.
+    missing_level_domains : tuple of str
+        Domains with a level for missing values, which are counted instead of skipped.
+
+    Examples
+    --------
+    >>> from tallybayes.tally.domain import Schema
+    >>> Schema({"from": "state", "to": "state"}).domain("to")
+    'state'
+    """
+
+    domains: Mapping[Any, str] | Iterable[tuple[Name, str]] = ()
+    sorted_domains: tuple[str, ...] = ()
+    missing_level_domains: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        pairs = self.domains.items() if hasattr(self.domains, "items") else self.domains
+        object.__setattr__(self, "domains", tuple((column, str(domain)) for column, domain in pairs))
+        object.__setattr__(self, "sorted_domains", tuple(self.sorted_domains))
+        object.__setattr__(self, "missing_level_domains", tuple(self.missing_level_domains))
+        object.__setattr__(self, "_domain_of", dict(self.domains))
+
+    def domain(self, column: Name) -> str:
+        """Return the name of the domain of a column."""
+        return self._domain_of.get(column, str(column))  # type: ignore[attr-defined]
 
 
 def _plain_levels(levels: Iterable[Any], name: str, has_missing_level: bool) -> list[Any]:

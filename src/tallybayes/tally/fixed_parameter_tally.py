@@ -12,9 +12,8 @@ from tallybayes._utils import sealed_file
 from tallybayes.errors import EstimateError, FileError
 from tallybayes.families._shared.blocks import Codes
 from tallybayes.families._shared.fixed_parameters import check_parameters, parameter_arrays, parameter_names
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_io import axes_from_parts, axes_to_parts
 

@@ -10,13 +10,11 @@ import numpy as np
 
 from tallybayes._utils.html import html_parts, html_text
 from tallybayes.errors import NotForgettableError, StatisticsError, printable, short_repr
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.counts_table import format_counts, format_levels, title, to_records
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd

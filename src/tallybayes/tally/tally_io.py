@@ -19,9 +19,8 @@ from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.statistics.totals import Totals
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Strings, Vocabulary
 

@@ -24,8 +24,8 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.testing.weighted_rows import WeightedRows
 
 Strategy = st.SearchStrategy

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.data.counting import count
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
 

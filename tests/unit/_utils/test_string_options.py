@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.errors import EstimateError
 
 ESTIMATES = StringOptions(("mle", "unbiased", "map", "bayes"))

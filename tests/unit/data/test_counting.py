@@ -11,8 +11,7 @@ import tallybayes as tb
 from tallybayes.data import counting
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
-from tallybayes.tally.domain import Domain
-from tallybayes.tally.schema import Schema
+from tallybayes.tally.domain import Domain, Schema
 
 NETWORK = [
     tb.Factor("a", (), tb.Categorical()),

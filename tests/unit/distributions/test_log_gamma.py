@@ -18,7 +18,7 @@ from tallybayes.distributions.log_gamma import (
     stirling_remainder,
     trigamma_rising,
 )
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 DIGITS = 60
 

@@ -10,7 +10,7 @@ from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import take_groups
 from tallybayes.families.prior_rules import pseudo_count_prior
 from tallybayes.families.protocols.degenerate_estimates import is_undefined
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 FAMILY = tb.Categorical()
 SEGMENTS = Segments([2, 3])

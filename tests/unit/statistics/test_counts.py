@@ -5,7 +5,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 
 @pytest.mark.parametrize("table", [[-1.0, 2.0], [np.nan], [np.inf, 1.0]])

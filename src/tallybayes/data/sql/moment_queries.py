@@ -13,9 +13,8 @@ from tallybayes.families._shared.sql_aggregates import with_constants
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.counting import aggregates, from_aggregates
 from tallybayes.families.protocols.scoring_forms import transform
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:

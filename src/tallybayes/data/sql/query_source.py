@@ -24,8 +24,8 @@ from tallybayes.families._shared.sql_aggregates import SqlColumn
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.cell_checks import out_of_support
 from tallybayes.families.protocols.counting import aggregates, sql_group_expression, sql_group_value
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes._utils.sealed_file import check_no_unknown_entries
-from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.errors import DataError, FileError
 from tallybayes.estimation.calibration.isotonic import apply_isotonic, fit_isotonic

@@ -193,26 +193,3 @@ def warn_unless_converged(summary: EMSummary) -> None:
             f"EM did not converge after {len(summary.history)} iterations.\n    Increase max_iter or tol.",
             ConvergenceWarning,
         )
-
-
-def check_em_parameters(model: object) -> None:
-    """Raise EstimateError if ``max_iter``, ``tol`` or another parameter of EM is invalid."""
-    parameters = vars(model)
-    warm_start = parameters.get("warm_start", False)
-    if not isinstance(warm_start, bool | np.bool_):
-        raise EstimateError(f"warm_start is {warm_start!r}; expected True or False.")
-    for name in ("max_iter", "n_init"):
-        value = parameters.get(name, 1)
-        if not is_integer_at_least(value):
-            raise EstimateError(f"{name} is {value!r}; expected a whole number of at least 1.")
-    for name in ("tol", "unlabeled_weight"):
-        value = parameters.get(name, 1.0)
-        expected = "a number of at least 0" if name == "tol" else "a positive number"
-        is_number = isinstance(value, int | float | np.integer | np.floating) and 0 <= value < np.inf
-        if not is_number or (value == 0 and name != "tol"):
-            raise EstimateError(f"{name} is {value!r}; expected {expected}.")
-
-
-def is_integer_at_least(value: object, least: int = 1) -> bool:
-    """Whether a value is an integer of at least ``least``; bool values are not integers here."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)

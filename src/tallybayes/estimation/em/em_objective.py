@@ -23,8 +23,8 @@ from tallybayes.families.family import Family
 from tallybayes.families.prior_rules import PerColumn, PriorRule, is_pseudo_count, pseudo_count_prior
 from tallybayes.families.protocols.degenerate_estimates import add_unit_variance, constant_columns
 from tallybayes.families.protocols.em_support import zero_small_variances
+from tallybayes.statistics.counts import Segments
 from tallybayes.statistics.moments import Moments
-from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name

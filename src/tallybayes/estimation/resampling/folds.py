@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.data.array_input import as_array
 from tallybayes.data.encoding import encode
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.typing import Labels, RandomState
 
 

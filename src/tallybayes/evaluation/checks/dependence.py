@@ -24,8 +24,8 @@ from tallybayes.results.dependence import Dependence
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 _CELLS = 1 << 22  # cells counted at a time, if a task can be split

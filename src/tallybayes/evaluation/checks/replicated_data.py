@@ -48,7 +48,7 @@ from tallybayes.models.network.estimated_network import EstimatedNetwork, networ
 from tallybayes.models.network.inference.evidence import with_missing_levels
 from tallybayes.models.network.network_fit import open_rows
 from tallybayes.results.predictive_check import ALL_ROWS
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.typing import Labels, Name, Rows
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.models.base import Model
 from tallybayes.typing import Candidates, EstimatorLike
 

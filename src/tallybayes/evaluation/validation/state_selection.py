@@ -14,10 +14,10 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes._utils.progress import progress
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.resampling.folds import random_folds, rows_by_code
 from tallybayes.evaluation.validation.arguments import check_count
 from tallybayes.families._shared.blocks import SparseRows

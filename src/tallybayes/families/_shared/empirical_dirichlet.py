@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tallybayes.kernels.dirichlet_fit import fit_dirichlet_newton
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 
 def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:

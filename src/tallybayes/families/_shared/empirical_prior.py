@@ -22,8 +22,7 @@ from tallybayes.families._shared.newton import Evaluate, newton_maximize
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.prior_rules import pseudo_count_prior
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.statistics.totals import Totals
 

@@ -22,7 +22,7 @@ from tallybayes.errors import EstimateError, PriorError
 from tallybayes.families._shared.mahalanobis import cholesky
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import Family, Parameters
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 _NAMES: dict[type[ParameterDistribution], tuple[str, ...]] = {
     Beta: ("probability",),

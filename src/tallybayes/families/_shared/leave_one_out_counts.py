@@ -11,7 +11,7 @@ from tallybayes.families._shared.blocks import Block, SparseRows, compressed
 from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.families.estimates import Estimate
 from tallybayes.families.family import Family
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tallybayes.statistics.totals import Totals
 
 

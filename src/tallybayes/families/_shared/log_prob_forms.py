@@ -18,7 +18,7 @@ from tallybayes.distributions.log_gamma import log_choose, log_factorials
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families._shared.mahalanobis import whiten
 from tallybayes.families.family import broadcast_over_groups
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 _CELLS = 1 << 19  # entries per chunk of rows, and terms per batch: about 64 MB in a dozen arrays
 

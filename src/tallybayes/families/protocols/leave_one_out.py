@@ -37,7 +37,7 @@ from tallybayes.families.multivariate_gaussian import MultivariateGaussian, Tied
 from tallybayes.families.poisson import Poisson
 from tallybayes.families.protocols.closed_form import ClosedForm
 from tallybayes.kernels.base_measure import log_base_csr
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 
 def leave_one_out_changes_all_groups(family: Family) -> bool:

@@ -44,7 +44,7 @@ from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.families.protocols.closed_form import ClosedForm
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 _MAX_TABLE_SUCCESSES = 256  # number of trials up to which log probabilities are tabulated
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.table import Table
 from tallybayes.errors import LabelError

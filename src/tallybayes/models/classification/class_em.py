@@ -35,9 +35,8 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.families.protocols.em_support import columnwise_statistics
 from tallybayes.models.classification.class_prior import log_class_prior
 from tallybayes.statistics.counts import Counts
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior
 from tallybayes.warnings import warn

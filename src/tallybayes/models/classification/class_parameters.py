@@ -11,7 +11,7 @@ import numpy as np
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tallybayes.tally.factor import Factor, Name
 
 if TYPE_CHECKING:

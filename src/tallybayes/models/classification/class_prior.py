@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import PriorError, short_repr
 from tallybayes.families.estimates import read_estimate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.data.indicator_columns import hidden
 from tallybayes.data.table import Table
 from tallybayes.estimation.calibration.calibration import METHODS, Calibration
@@ -16,8 +16,8 @@ from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.calibrate import calibrate, calibration_of
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.classification.classifier_fit import count_first, count_more
 from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
-from tallybayes.models.classification.semi_supervised import count_first, count_more
 from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin

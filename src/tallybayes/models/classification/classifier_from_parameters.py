@@ -31,9 +31,8 @@ from tallybayes.models.inputs.parameter_input import (
     read_row,
     tally_and_parameters,
 )
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior, Columns
 

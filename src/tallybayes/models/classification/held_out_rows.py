@@ -26,8 +26,8 @@ from tallybayes.models.inputs.features import free_name, open_features
 from tallybayes.models.inputs.input_format import bound_texts, open_rows, read_initial_rows, with_weight
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
 
@@ -157,7 +157,7 @@ def _count_by_fold(
 ) -> tuple[Classifier, list[list[Statistics]]]:
     """Return the model of all rows and the tally of every fold; the fold is an additional axis of the statistics."""
     target = model.input_format_.target
-    factors = [class_factor(model), *model._make_factors(table, target, weight)]
+    factors = [class_factor(target), *model._make_factors(table, target, weight)]
     schema = Schema(sorted_domains=(str(target),))
     rows, given, name = model._discretize(table), factors, free_name("fold", list(table.columns))
     if not folds.one_by_one:

@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes._utils.frozen_value import same
-from tallybayes.data.counting import check_weight
 from tallybayes.data.indicator_columns import is_presence
 from tallybayes.data.open_source import open_source
-from tallybayes.data.table import Table
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.em_objective import InitialModel, columns_from_initial
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classification.estimated_classifier import estimates_of
-from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.family_selection import default_family
 from tallybayes.models.inputs.features import open_features
 from tallybayes.statistics.counts import Counts
@@ -29,22 +25,12 @@ from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Columns, Rows, SampleWeights
+from tallybayes.typing import Columns, Rows
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
-
-
-def column_factors(
-    columns: Columns, initial: InitialModel | None, table: Table, target: Name, weight: SampleWeights
-) -> tuple[list[Factor], Mapping[Name, str]]:
-    """Return a factor for every block of like columns given the class, and the dropped columns with the reason."""
-    if initial is not None:
-        columns = columns_from_initial(columns, initial, (name for name in table.columns if name != target))
-    found = read_columns(columns, table, [target], target, check_weight(weight, table.n_rows))
-    return [Factor(names, (target,), family) for names, family in found.blocks], found.dropped_columns
 
 
 def with_kinds_of(model: ClassConditionalModel, X: Rows) -> Any:

@@ -20,8 +20,7 @@ from tallybayes.families.protocols.degenerate_estimates import add_unit_variance
 from tallybayes.families.protocols.scoring_forms import log_predictive_form, transform
 from tallybayes.models.ensemble.candidate_folds import CountedFolds
 from tallybayes.models.ensemble.feature_views import numbers_of
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.tally.factor import Name
 
 

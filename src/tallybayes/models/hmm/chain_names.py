@@ -9,8 +9,8 @@ from tallybayes.errors import StatisticsError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.inputs.features import free_name
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 PARTS = ("start", "from", "to", "end", "state")

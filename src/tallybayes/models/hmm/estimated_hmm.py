@@ -29,9 +29,8 @@ from tallybayes.models.hmm.hmm_parameters import (
 )
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor
-from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.statistics.moments import Moments
-from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Name

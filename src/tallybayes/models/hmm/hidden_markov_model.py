@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes._utils.fitted import check_is_fitted
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes._utils.sealed_file import check_no_unknown_entries
-from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.estimation.em.em_loop import EMSummary

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError, LabelError, short_repr
 from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count

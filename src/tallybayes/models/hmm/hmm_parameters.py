@@ -20,8 +20,7 @@ from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.sequences import Sequences
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.statistics.sufficient_statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.errors import DataError, EstimateError, LabelError, StatisticsError, short_repr
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.fixed_parameters import check_parameters
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Parameters, take_groups

@@ -25,8 +25,7 @@ from tallybayes.models.hmm.hmm_options import TopologyOptions, read_allowed, rea
 from tallybayes.models.hmm.mixture_emissions import MixtureEmissions
 from tallybayes.models.inputs.column_priors import Levels, prior_in_groups
 from tallybayes.models.inputs.sequences import Sequences
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.tally.factor import Factor
 from tallybayes.typing import Prior, Priors
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes._utils.frozen_value import FrozenValue
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.parameter_distribution import ParameterDistribution

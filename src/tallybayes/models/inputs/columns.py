@@ -8,21 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
+from tallybayes.data.counting import check_weight
 from tallybayes.data.dates import dates_of
+from tallybayes.data.encoding import is_number
 from tallybayes.data.indicator_columns import is_presence
 from tallybayes.data.missing_indicators import check_absence, indicator_name
-from tallybayes.data.numeric_columns import is_number
 from tallybayes.data.source import Source
 from tallybayes.data.source_batches import sample_of
 from tallybayes.data.sql.sql_types import NESTED
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, StatisticsError, printable, short_repr
+from tallybayes.estimation.em.em_objective import InitialModel, columns_from_initial
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.messages import closest_names
 from tallybayes.models.inputs.family_selection import default_family, select_families
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.typing import Columns as ColumnFamilies
+from tallybayes.typing import SampleWeights
 from tallybayes.warnings import DataSourceWarning, warn
 
 Block = tuple[tuple[Name, ...], Family]
@@ -91,6 +95,16 @@ def read_columns(
     if left_out:
         warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
     return _resolve_options(requested, left_out, table, given, weight)
+
+
+def column_factors(
+    columns: ColumnFamilies, initial: InitialModel | None, table: Table, target: Name, weight: SampleWeights
+) -> tuple[list[Factor], Mapping[Name, str]]:
+    """Return a factor for every block of like columns given the class, and the dropped columns with the reason."""
+    if initial is not None:
+        columns = columns_from_initial(columns, initial, (name for name in table.columns if name != target))
+    found = read_columns(columns, table, [target], target, check_weight(weight, table.n_rows))
+    return [Factor(names, (target,), family) for names, family in found.blocks], found.dropped_columns
 
 
 def _families_by_name(columns: Mapping[Any, Any], features: list[Name]) -> list[tuple[tuple[Name, ...], Any]]:

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.data.counting import check_weight
 from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.bin_edges import mdl_edges, mdl_edges_by_fold, quantile_edges
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical

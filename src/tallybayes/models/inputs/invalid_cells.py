@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tallybayes.data.encoding import is_missing
-from tallybayes.data.numeric_columns import is_number, numeric
+from tallybayes.data.encoding import is_missing, is_number, numeric
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError, LabelError, printable, short_repr

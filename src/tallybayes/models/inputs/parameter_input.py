@@ -18,10 +18,9 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.inputs.columns import read_family
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.fixed_parameter_tally import empty_tally
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Columns
 

@@ -9,17 +9,17 @@ import numpy as np
 from sklearn.utils import ClassifierTags
 
 from tallybayes._utils.fitted import check_is_fitted
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.em.em_objective import check_n_groups, initial_model, plot_convergence
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.classification.classifier_fit import count_first
 from tallybayes.models.classification.classifier_from_parameters import read_components
 from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
-from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally
-from tallybayes.models.classification.semi_supervised import count_first
-from tallybayes.models.inputs.columns import columns_of, dropped_columns_of, repr_lines
+from tallybayes.models.classification.independent_columns import column_tags, retally
+from tallybayes.models.inputs.columns import column_factors, columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.features import open_features
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, SampleWeights

@@ -10,8 +10,14 @@ from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.classifier_from_parameters import read_parameters
 from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
-from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally, with_kinds_of
-from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
+from tallybayes.models.classification.independent_columns import column_tags, retally, with_kinds_of
+from tallybayes.models.inputs.columns import (
+    check_same_families,
+    column_factors,
+    columns_of,
+    dropped_columns_of,
+    repr_lines,
+)
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.data.counting import check_weight
 from tallybayes.data.table import Table
 from tallybayes.errors import EstimateError, FileError, StatisticsError, TallybayesError

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Self, overload
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.data.data_frames import as_frame, frame_kind
 from tallybayes.errors import DataError, printable, short_int
 from tallybayes.estimation.em.em_loop import EMSummary

@@ -30,8 +30,7 @@ from tallybayes.models.network.e_step import (
 from tallybayes.models.network.estimated_network import EstimatedNetwork, EstimatedNode, network_of, nodes_of
 from tallybayes.models.network.inference.evidence import Evidence, read_rows
 from tallybayes.models.network.inference.network_inference import NetworkInference
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import with_selected_words

@@ -25,9 +25,8 @@ from tallybayes.models.network.boolean_levels import booleans_to_levels
 from tallybayes.models.network.estimated_network import check_prior, is_linear
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.network_factors import check_sizes, make_factors, warn_many_levels
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
 from tallybayes.typing import Priors, Rows, SampleWeights

@@ -23,7 +23,7 @@ from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.one_dependence.mutual_information import conditional_mutual_information
 from tallybayes.models.one_dependence.pair_counts import PairCounts, discretize
 from tallybayes.models.one_dependence.pair_scorer import AllParentsScorer, PairScorer, TreeScorer
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tallybayes.tally.factor import Factor, Name
 
 

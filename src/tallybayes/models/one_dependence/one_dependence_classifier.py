@@ -10,8 +10,8 @@ import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, same, to_json
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes._utils.sealed_file import check_no_unknown_entries
-from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.errors import (
     DataError,

@@ -13,7 +13,7 @@ import numpy as np
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes._utils.memory import require_memory
 from tallybayes.data.dates import dates_of, with_dates_whole
-from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.encoding import numeric
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.models.inputs.labels import read_labels

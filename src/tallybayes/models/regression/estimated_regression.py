@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.data.counting import check_weight
+from tallybayes.data.encoding import numeric
 from tallybayes.data.indicator_columns import hidden
-from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.table import Table
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution

@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions, is_integer_at_least
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.errors import EstimateError, PriorError, printable
 from tallybayes.estimation.distribution_fit import DescriptionLength
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.estimation.importance import FeatureImportance
 from tallybayes.families.estimates import ESTIMATE_WORDS, read_estimate

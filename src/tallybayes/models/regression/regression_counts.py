@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from tallybayes.data.counting import check_weight, count
-from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.encoding import numeric
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.models.regression.design_matrix import Design
 from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import SampleWeights
 from tallybayes.warnings import DataSourceWarning, warn

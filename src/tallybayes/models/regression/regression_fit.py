@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.data.array_input import as_array
 from tallybayes.data.dates import origins, with_dates_whole, with_parts_of_dates
-from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.encoding import numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches, with_file_location

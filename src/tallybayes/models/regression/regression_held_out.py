@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tallybayes.data.counting import check_weight
-from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.encoding import numeric
 from tallybayes.data.table import Table
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.encoding import numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities

@@ -14,7 +14,7 @@ from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.families._shared.cdf import mixture_cdf, mixture_quantile
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.protocols.distribution_functions import cdf
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 MEAN, VARIANCE = np.array([[0.0, 5.0], [2.0, -1.0]]), np.array([[1.0, 4.0], [0.25, 9.0]])
 RATE, THETA = np.array([[3.0, 0.0], [20.5, 1e-3]]), np.array([[0.2, 0.0], [0.9, 1.0]])

@@ -13,7 +13,7 @@ from tallybayes.errors import PriorError
 from tallybayes.families._shared import empirical_dirichlet, empirical_prior
 from tallybayes.families._shared.empirical_dirichlet import fit_dirichlet
 from tallybayes.families._shared.newton import newton_maximize
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tests.unit.families.family_cases import CASES
 
 GAUSSIANS = ("gaussian", "tied", "spherical", "tied spherical", "multivariate", "tied multivariate")

@@ -28,7 +28,7 @@ from tallybayes.families.protocols.scoring_forms import (
     log_prob_form,
     transform,
 )
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tests.unit.families.family_cases import CASES
 
 # The form of every family's log probability, and of its predictive; None where only the family itself can say it.

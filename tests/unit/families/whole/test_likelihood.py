@@ -7,7 +7,7 @@ from scipy import optimize, stats
 import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import LevelProbabilities
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 from tests.unit.families.family_cases import CASES, TIED, WHOLE_ROWS, of_group
 
 

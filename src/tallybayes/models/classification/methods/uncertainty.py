@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.data.table import Table
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
 from tallybayes.errors import EstimateError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.statistics.counts import Counts

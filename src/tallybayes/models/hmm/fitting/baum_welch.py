@@ -31,8 +31,7 @@ from tallybayes.models.hmm.hmm_options import TopologyOptions
 from tallybayes.models.hmm.hmm_parameters import HMMParameters, clamp, is_coded
 from tallybayes.models.hmm.mixture_emissions import component_domain
 from tallybayes.models.hmm.topology import Topology
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:

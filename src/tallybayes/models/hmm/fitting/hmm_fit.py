@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.data.counting import check_size, count
 from tallybayes.errors import DataError, LabelError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families.family import Family
 from tallybayes.models.hmm.chain_names import ChainNames, in_tally_order
 from tallybayes.models.hmm.fitting.hmm_sql import DatabaseSteps, in_database

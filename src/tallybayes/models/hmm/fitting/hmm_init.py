@@ -19,7 +19,7 @@ from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
 from tallybayes.models.hmm.fitting.training_sequences import count_path
 from tallybayes.models.hmm.hmm_parameters import HMMParameters, effective_unseen, log_probabilities, unseen_mass
 from tallybayes.models.hmm.mixture_emissions import check_initial_components
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.estimated_hmm import EstimatedHMM

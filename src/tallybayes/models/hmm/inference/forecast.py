@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.errors import DataError, printable
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.cdf import mixture_quantile
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.protocols.degenerate_estimates import pooled_value

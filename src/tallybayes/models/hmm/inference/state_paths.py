@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.errors import DataError, printable
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels.hmm import HMMInput
 from tallybayes.models.hmm.inference.decoding import labeled, run_and_warn

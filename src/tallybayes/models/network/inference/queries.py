@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions, is_integer_at_least
 from tallybayes.data.indicator_columns import with_absences
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
-from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.factor_sampling import sample_factor
 from tallybayes.families._shared.joint_gaussian import JointGaussian
 from tallybayes.models.inputs.features import one_row

@@ -19,11 +19,10 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.io.network_tables import NetworkTables
-from tallybayes.statistics.segments import Segments
-from tallybayes.tally.domain import Domain
+from tallybayes.statistics.counts import Segments
+from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.fixed_parameter_tally import empty_tally
-from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 _DISCRETE_KEYS = ("parents", "levels", "probabilities")

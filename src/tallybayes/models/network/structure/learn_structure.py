@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes._utils.progress import progress, progress_of
-from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import DataError, EstimateError, TooLargeError
 from tallybayes.models.network.bde_prior import BDe
 from tallybayes.models.network.graph import Graph

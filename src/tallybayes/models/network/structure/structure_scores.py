@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tallybayes._utils.memory import available_memory
-from tallybayes._utils.string_options import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.errors import PriorError

@@ -1,8 +1,10 @@
-"""String options: the valid string values of a parameter, with suggestions for misspelled ones."""
+"""Checks of parameters: string options, with suggestions for misspelled ones, and the parameters of EM."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tallybayes.errors import EstimateError, short_repr
 from tallybayes.messages import did_you_mean
@@ -39,7 +41,7 @@ class StringOptions(NamedTuple):
 
     Examples
     --------
-    >>> from tallybayes._utils.string_options import StringOptions
+    >>> from tallybayes._utils.parameter_checks import StringOptions
     >>> StringOptions(("mle", "map")).check("estimate", "ML")
     Traceback (most recent call last):
         ...
@@ -65,3 +67,26 @@ class StringOptions(NamedTuple):
         hint = did_you_mean([synonym if synonym in strings else text] if text else [], strings)
         lines = [f"{name} is {short_repr(value)}; expected {choices}.", hint, self.note]
         raise EstimateError("\n    ".join(filter(None, lines)))
+
+
+def check_em_parameters(model: object) -> None:
+    """Raise EstimateError if ``max_iter``, ``tol`` or another parameter of EM is invalid."""
+    parameters = vars(model)
+    warm_start = parameters.get("warm_start", False)
+    if not isinstance(warm_start, bool | np.bool_):
+        raise EstimateError(f"warm_start is {warm_start!r}; expected True or False.")
+    for name in ("max_iter", "n_init"):
+        value = parameters.get(name, 1)
+        if not is_integer_at_least(value):
+            raise EstimateError(f"{name} is {value!r}; expected a whole number of at least 1.")
+    for name in ("tol", "unlabeled_weight"):
+        value = parameters.get(name, 1.0)
+        expected = "a number of at least 0" if name == "tol" else "a positive number"
+        is_number = isinstance(value, int | float | np.integer | np.floating) and 0 <= value < np.inf
+        if not is_number or (value == 0 and name != "tol"):
+            raise EstimateError(f"{name} is {value!r}; expected {expected}.")
+
+
+def is_integer_at_least(value: object, least: int = 1) -> bool:
+    """Whether a value is an integer of at least ``least``; bool values are not integers here."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)

@@ -1,6 +1,6 @@
 """Schemas: columns that share a domain."""
 
-from tallybayes.tally.schema import Schema
+from tallybayes.tally.domain import Schema
 
 
 def test_columns_that_share_a_domain():

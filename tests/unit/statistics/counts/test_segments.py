@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.counts import Segments
 
 
 def test_empty_columns_in_every_place():
