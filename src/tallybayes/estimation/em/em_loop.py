@@ -131,16 +131,21 @@ def run_em(
         raise EstimateError(f"max_iter is {max_iter!r}; expected at least 1.")
     expected = start
     history = list[float]()
-    converged = False
+    result: EMResult | None = None
     for _ in progress(range(max_iter), what):
         parameters, log_prior = maximize(expected)
         expected, log_likelihood = expect(parameters)
-        history.append(log_likelihood + log_prior)
-        rise = history[-1] - history[-2] if len(history) > 1 else np.inf
-        converged = bool(rise < tol or rise <= 0)
-        if converged:
+        objective = log_likelihood + log_prior
+        rise = np.inf if result is None else objective - history[-1]
+        if result is not None and rise <= 0:  # by rounding errors: the previous parameters, and their objective, stay
+            history.append(history[-1])
+            return result._replace(converged=True)
+        history.append(objective)
+        result = EMResult(expected, parameters, history, bool(rise < tol), log_likelihood)
+        if result.converged:
             break
-    return EMResult(expected, parameters, history, converged, log_likelihood)
+    assert result is not None
+    return result
 
 
 def run_em_restarts(
