@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,13 +154,17 @@ def kmeans_plus_plus(
     weight = weight[order]
     imputed = np.where(np.isnan(rows), 0.0, rows)  # features have mean 0
     centers = fixed
+    distances_to = squared_distances_from(rows)
+    distance = distances_to(centers).min(axis=1, initial=np.inf)  # to the nearest center
     for _ in range(n_more):
-        potential = weight * (squared_distances_to_centers(rows, centers).min(axis=1) if len(centers) else 1.0)
+        potential = weight * distance if len(centers) else weight
         potential = potential if potential.sum() > 0 else weight
         index = int(rng.choice(len(rows), p=potential / potential.sum()))
-        centers = np.concatenate([centers, imputed[index : index + 1]])
+        center = imputed[index : index + 1]
+        centers = np.concatenate([centers, center])
+        distance = np.minimum(distance, distances_to(center)[:, 0])
     for _ in range(_LLOYD_STEPS):
-        nearest = squared_distances_to_centers(rows, centers).argmin(axis=1)
+        nearest = distances_to(centers).argmin(axis=1)
         moved = centers.copy()
         for k in range(len(fixed), len(centers)):
             moved[k] = known_mean(rows[nearest == k], weight[nearest == k], centers[k])
@@ -181,8 +185,22 @@ def _order_by_values(rows: np.ndarray) -> np.ndarray:
 
 def squared_distances_to_centers(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return squared distances (n, centers) over the observed cells, scaled up to the number of columns."""
+    return squared_distances_from(rows)(centers)
+
+
+def squared_distances_from(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function of centers: the `squared_distances_to_centers` of these rows, which are prepared once."""
     observed = ~np.isnan(rows)
     values = np.where(observed, rows, 0.0)
-    squares = (values**2).sum(axis=1)[:, None] - 2 * values @ centers.T + observed.astype(float) @ (centers**2).T
-    observed_fraction = observed.mean(axis=1, keepdims=True) if rows.shape[1] else np.ones((len(rows), 1))
-    return np.maximum(squares, 0.0) / np.where(observed_fraction > 0, observed_fraction, 1.0)
+    squares = (values**2).sum(axis=1)[:, None]
+    values *= 2
+    fraction = observed.mean(axis=1, keepdims=True) if rows.shape[1] else np.ones((len(rows), 1))
+    scale = np.where(fraction > 0, fraction, 1.0)
+    is_observed = observed.astype(float)
+
+    def to(centers: np.ndarray) -> np.ndarray:
+        """Return the squared distances to some centers."""
+        distances = squares - values @ centers.T + is_observed @ (centers**2).T
+        return np.maximum(distances, 0.0) / scale
+
+    return to
