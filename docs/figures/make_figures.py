@@ -355,7 +355,7 @@ PICTURES: dict[str, Callable[[], tb.Plot]] = {
         "area error"
     ),
     "geyser": eruptions,
-    "geyser-convergence": lambda: geyser(3, estimate="mle", n_init=8, max_iter=1000)[0].plot_climb(),
+    "geyser-convergence": lambda: geyser(3, estimate="mle", n_init=8, max_iter=1000)[0].plot_convergence(),
     "hidden-markov-graph": lambda: ice_cream().plot_graph(),
     "ice-cream-machine": lambda: machine().plot_transitions(),
     "trellis": lambda: ice_cream().trellis([[1, 2, 3]])[0].plot(),
@@ -365,7 +365,7 @@ PICTURES: dict[str, Callable[[], tb.Plot]] = {
     "earthquake-choice": lambda: tb.select_n_states(
         tb.HiddenMarkovModel(columns=tb.Poisson(), max_iter=1000), [quakes()], range(1, 6)
     ).plot(),
-    "earthquake-convergence": lambda: climbed(4, 0, n_init=20).plot_climb(),
+    "earthquake-convergence": lambda: climbed(4, 0, n_init=20).plot_convergence(),
     "fire-alarm": lambda: fire_alarm().plot(),
     "fire-alarm-reported": lambda: fire_alarm().plot(given={"report": True}),
     "what-moved": lambda: fire_alarm().plot_posteriors({"report": True, "smoke": True}),
