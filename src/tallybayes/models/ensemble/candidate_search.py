@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,13 +23,17 @@ from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
 from tallybayes.models.ensemble.stacking import bounded, stacking_weights
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
 _MOST_ROWS = 20_000  # of the search, sampled at random; the selected models count all rows
 _LEAST_WEIGHT = 0.01  # of a member
 
 
 def search_candidates(
-    model: Any, table: Table, target: Any, weight: np.ndarray | None, start: float
+    model: AutoClassifier, table: Table, target: Name, weight: np.ndarray | None, start: float
 ) -> tuple[EnsembleSpec, Leaderboard]:
     """Score all candidates on the rows; return the selected spec and the leaderboard."""
     if weight is not None and not weight.all():
@@ -37,56 +41,26 @@ def search_candidates(
         table = table.rows(positive)
         weight = weight[positive]
     n_total = table.n_rows
-    if n_total == 0:
-        raise DataError("the weight of every row is zero; expected at least one positive weight.")
-    if table.n_rows > _MOST_ROWS:
-        sampled = _with_invalid_cells(table, target, sampled_rows(table.n_rows, _MOST_ROWS, model.random_state))
+    _check_row_count(n_total)
+    if n_total > _MOST_ROWS:
+        sampled = _with_invalid_cells(table, target, sampled_rows(n_total, _MOST_ROWS, model.random_state))
         table = table.rows(sampled)
         weight = None if weight is None else weight[sampled]
     codes = read_labels(table, target).codes
     n_folds = max(2, min(int(model.folds), table.n_rows))
-    if table.n_rows < 2:
-        raise DataError(
-            "there is 1 row, one sample, to choose by; expected at least 2.\n    tb.NaiveBayes can be fitted to one."
-        )
     fold = random_folds(np.asarray(codes).astype(np.intp), n_folds, model.random_state)
     candidates = CandidateModels(table, target, weight, fold)
     scored = list(candidates.run())
     if not scored:
         raise DataError("no candidate can be fitted to these rows:\n" + "\n".join(candidates.skipped.values()))
-    losses = [float(np.average(candidate.losses, weights=weight)) for candidate in scored]
-    best: dict[str, int] = {}
-    for number in np.argsort(losses, kind="stable").tolist():
-        best.setdefault(
-            "one" if model.single else scored[number].kind, number
-        )  # the best candidate, or the best of every kind
-    for number in best.values():
+    for number in (best := _best(scored, weight, single=model.single)):
         scored[number] = candidates.recalibrated(scored[number])
-    members, weights = _mixture([scored[number] for number in sorted(best.values())], weight)
-    scores = np.log(
-        sum(
-            stacking_weight * calibrated_proba(candidate.scores, candidate.tempering)
-            for candidate, stacking_weight in zip(members, weights, strict=True)
-        )
-    )
-    tempering = fit_temperature_scaling(bounded(scores), candidates.codes, weight)
-    calibrated = calibrated_proba(bounded(scores), tempering)
-    specs = tuple(
-        MemberSpec.of(candidate, float(stacking_weight), candidates.classes)
-        for candidate, stacking_weight in zip(members, weights, strict=True)
-    )
-    by_name = {candidate.name: candidate.weight for candidate in specs}
-    entries = [
-        LeaderboardEntry(
-            candidate.name, *interval(candidate.losses, weight), by_name.get(candidate.name, 0.0), candidate.seconds
-        )
-        for candidate in scored
-    ]
-    losses_of_ensemble = -np.log(calibrated[np.arange(len(calibrated)), candidates.codes])
-    accuracy = float(np.average(calibrated.argmax(axis=1) == candidates.codes, weights=weight))
+    members, weights = _mixture([scored[number] for number in best], weight)
+    ensemble = _Ensemble.of(members, weights, candidates)
+    accuracy = float(np.average(ensemble.proba.argmax(axis=1) == candidates.codes, weights=weight))
     leaderboard = Leaderboard(
-        entries,
-        interval(losses_of_ensemble, weight),
+        _entries(scored, ensemble.spec, weight),
+        interval(-np.log(ensemble.proba[np.arange(table.n_rows), candidates.codes]), weight),
         accuracy,
         candidates.families,
         candidates.dropped_columns,
@@ -97,10 +71,58 @@ def search_candidates(
         n_total,
         candidates.leaks() if accuracy >= LEAST_ACCURACY else [],
     )
-    return EnsembleSpec(specs, TemperatureSpec.of(tempering, candidates.classes)), leaderboard
+    return ensemble.spec, leaderboard
 
 
-def _with_invalid_cells(table: Table, target: Any, rows: np.ndarray) -> np.ndarray:
+class _Ensemble(NamedTuple):
+    """Stacked members: their spec, and the calibrated held-out probabilities, (n, classes)."""
+
+    spec: EnsembleSpec
+    proba: np.ndarray
+
+    @classmethod
+    def of(cls, members: list[CandidateModel], weights: np.ndarray, candidates: CandidateModels) -> _Ensemble:
+        """Stack the members and fit temperature scaling to their weighted mean."""
+        pairs = list(zip(members, weights.tolist(), strict=True))
+        mean = sum(weight * calibrated_proba(member.scores, member.tempering) for member, weight in pairs)
+        scores = bounded(np.log(mean))
+        tempering = fit_temperature_scaling(scores, candidates.codes, candidates.weight)
+        specs = tuple(MemberSpec.of(member, weight, candidates.classes) for member, weight in pairs)
+        calibration = TemperatureSpec.of(tempering, candidates.classes)
+        return cls(EnsembleSpec(specs, calibration), calibrated_proba(scores, tempering))
+
+
+def _check_row_count(n_rows: int) -> None:
+    """Raise DataError if there are too few rows of positive weight for two folds."""
+    if n_rows == 0:
+        raise DataError("the weight of every row is zero; expected at least one positive weight.")
+    if n_rows == 1:
+        raise DataError(
+            "there is 1 row, one sample, to choose by; expected at least 2.\n    tb.NaiveBayes can be fitted to one."
+        )
+
+
+def _best(scored: list[CandidateModel], weight: np.ndarray | None, *, single: bool) -> list[int]:
+    """Return the number of the best candidate, or of the best of every kind, in increasing order."""
+    losses = [float(np.average(candidate.losses, weights=weight)) for candidate in scored]
+    best: dict[str, int] = {}
+    for number in np.argsort(losses, kind="stable").tolist():
+        best.setdefault("one" if single else scored[number].kind, number)
+    return sorted(best.values())
+
+
+def _entries(scored: list[CandidateModel], spec: EnsembleSpec, weight: np.ndarray | None) -> list[LeaderboardEntry]:
+    """Return the rows of the leaderboard."""
+    weight_of = {member.name: member.weight for member in spec.members}
+    return [
+        LeaderboardEntry(
+            candidate.name, *interval(candidate.losses, weight), weight_of.get(candidate.name, 0.0), candidate.seconds
+        )
+        for candidate in scored
+    ]
+
+
+def _with_invalid_cells(table: Table, target: Name, rows: np.ndarray) -> np.ndarray:
     """Return the sampled rows, plus one row outside the support of every family that supports all sampled rows.
 
     A family may be selected only if it supports all rows, and the sample must show it.

@@ -19,9 +19,10 @@ from tallybayes.typing import Name, Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.methods.explanation import Explanation
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
 
-def largest_member(model: Any) -> Any:
+def largest_member(model: AutoClassifier) -> Any:
     """Return the model with the largest weight, with the user's column names."""
     check_is_fitted(model, "members_")
     spec, member = model.members_[0]
@@ -31,13 +32,13 @@ def largest_member(model: Any) -> Any:
     return member._with_block_names({BLOCK: tuple(names.values())})
 
 
-def member_note(model: Any) -> str:
+def member_note(model: AutoClassifier) -> str:
     """Return a phrase that names the member with the largest weight."""
     spec = model.members_[0].spec
     return f"by {spec.name}, the heaviest of {len(model.members_)}: {spec.weight:.2f}"
 
 
-def parameters(model: Any) -> Parameters:
+def parameters(model: AutoClassifier) -> Parameters:
     """Return the parameters of the largest member, by column; the others are ``members_[k].model.parameters_``."""
     member_parameters = largest_member(model).parameters_
     within = {name: index for index, name in model.members_[0].spec.view.column_names().items()}
@@ -48,19 +49,19 @@ def parameters(model: Any) -> Parameters:
     )
 
 
-def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
+def table(model: AutoClassifier, column: Name | tuple[Name, ...]) -> ParameterTable:
     """Return the parameters of one column of the largest member, ``parameters_[column]``."""
     parameter_table: ParameterTable = looked_up(parameters(model), column)
     return parameter_table
 
 
-def class_prior(model: Any) -> ParameterTable:
+def class_prior(model: AutoClassifier) -> ParameterTable:
     """Return p(class), which is the same in all members."""
     table_of_classes: ParameterTable = largest_member(model).class_prior_
     return table_of_classes
 
 
-def posterior(model: Any) -> Posteriors:
+def posterior(model: AutoClassifier) -> Posteriors:
     """Return the posterior distributions of the parameters of the largest member, by column."""
     try:
         member_posterior = largest_member(model).posterior_
@@ -74,13 +75,13 @@ def posterior(model: Any) -> Posteriors:
     )
 
 
-def n_rows(model: Any) -> float:
+def n_rows(model: AutoClassifier) -> float:
     """Return the total weight of the training rows."""
     found: float = largest_member(model).n_rows_
     return found
 
 
-def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
+def explain(model: AutoClassifier, X: Rows, against: Hashable = None) -> Explanation:
     """Return the contribution of each column to the log-odds of each row, by the largest member."""
     check_is_fitted(model, "members_")
     first = model.members_[0]
@@ -92,7 +93,7 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     return explanation
 
 
-def show_work(model: Any, row: Rows) -> str:
+def show_work(model: AutoClassifier, row: Rows) -> str:
     """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean."""
     check_is_fitted(model, "members_")
     table = mask_invalid_cells(open_columns(model, row), model._column_specs(), None)

@@ -13,11 +13,12 @@ from tallybayes.typing import Labels, Name, Names, Rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier
     from tallybayes.plotting.plot import Plot
 
 
 def plot_decision_boundary(
-    model: Any,
+    model: AutoClassifier,
     X: Rows | None = None,
     y: Labels | None = None,
     columns: Iterable[Name] | None = None,
@@ -31,13 +32,15 @@ def plot_decision_boundary(
     return plot_decision_boundary(EnsemblePlane(model), X, y, columns, ax)
 
 
-def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
+def plot_columns(
+    model: AutoClassifier, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None
+) -> Plot:
     """Plot the distribution of every column in each class, by the member with the largest weight."""
     return _with_note(model, largest_member(model).plot_columns(columns, *_rows(model, X, y)), above=True)
 
 
 def plot_joint(
-    model: Any,
+    model: AutoClassifier,
     X: Rows | None = None,
     y: Labels | None = None,
     columns: Iterable[Name] | None = None,
@@ -47,7 +50,7 @@ def plot_joint(
     return _with_note(model, largest_member(model).plot_joint(*_rows(model, X, y), columns, ax), above=False)
 
 
-def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
+def plot_class_means(model: AutoClassifier, shape: tuple[int, int]) -> Plot:
     """Plot the class means as images, row by row, by the member with the largest weight."""
     member = largest_member(model)
     from tallybayes.plotting.classifier.class_means import plot_class_means
@@ -55,12 +58,12 @@ def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
     return _with_note(model, plot_class_means(member, shape, model), above=True)
 
 
-def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
+def plot_graph(model: AutoClassifier, ax: Axes | None = None) -> Plot:
     """Plot the member with the largest weight as a graph with plates."""
     return _with_note(model, largest_member(model).plot_graph(ax), above=False)
 
 
-def _rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+def _rows(model: AutoClassifier, X: Any, y: Any) -> tuple[Any, Any]:
     """Return rows as the largest member reads them, and their classes."""
     if X is None:
         return None, y
@@ -68,7 +71,7 @@ def _rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
     return model.members_[0].spec.view.apply(open_columns(model, X)), labels
 
 
-def _with_note(model: Any, figure: Plot, *, above: bool) -> Plot:
+def _with_note(model: AutoClassifier, figure: Plot, *, above: bool) -> Plot:
     """Add a note that names the plotted member."""
     from tallybayes.plotting.style import add_note
 

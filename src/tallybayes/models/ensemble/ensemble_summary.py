@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.models.ensemble.feature_views import BLOCK
 from tallybayes.models.inspection.model_summary import Summary
 from tallybayes.results.result import FrameData, Result, ResultTable
+
+if TYPE_CHECKING:
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
 
 class MemberSummary(NamedTuple):
@@ -48,7 +51,7 @@ class EnsembleSummary(Result):
             yield from member.summary.tables()
 
 
-def summary(model: Any) -> EnsembleSummary:
+def summary(model: AutoClassifier) -> EnsembleSummary:
     """Return a summary of the members with their weights and columns."""
     check_is_fitted(model, "members_")
     members = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from tallybayes.data.table import Table
 from tallybayes.models.ensemble.ensemble_spec import MemberSpec
 from tallybayes.models.ensemble.stacking import bounded, stack_log_proba
 from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
 
 class Member(NamedTuple):
@@ -26,7 +29,7 @@ class Member(NamedTuple):
         return bounded(self.spec.calibration.apply(log_posterior, self.model._class_domain.levels))
 
 
-def log_proba(model: Any, table: Table, without: Name | None = None) -> np.ndarray:
+def log_proba(model: AutoClassifier, table: Table, without: Name | None = None) -> np.ndarray:
     """Return log p(class | row) of the ensemble, with one column marginalized out if `without` names it."""
     weights = np.array([member.spec.weight for member in model.members_])
     stacked = stack_log_proba([member.log_proba(table, without) for member in model.members_], weights / weights.sum())
