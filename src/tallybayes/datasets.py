@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 Columns = dict[str, Any]
 
@@ -66,7 +69,7 @@ refinance today at the lowest rates
 hot deals, click below"""
 
 
-def make_mail_folders(folder: Any, n: int = 200, seed: int = 0) -> None:
+def make_mail_folders(folder: str | PathLike[str], n: int = 200, seed: int = 0) -> None:
     """Write synthetic e-mails, half of them spam, as files into ``folder/ham`` and ``folder/spam``.
 
     Parameters

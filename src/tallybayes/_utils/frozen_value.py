@@ -58,7 +58,7 @@ class FrozenValue:
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # immutable, including its arrays
 
     def replace(self, **changes: Any) -> Self:
@@ -125,7 +125,7 @@ def _make(cls: type[FrozenValue], arguments: Mapping[str, Any]) -> FrozenValue:
     return cls(**arguments)
 
 
-def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
+def frozen_array(value: object, dtype: type | None = float) -> np.ndarray:
     """Return a read-only array that no other array can modify: a copy, unless it already is one."""
     if isinstance(value, np.ndarray) and dtype in (None, value.dtype) and _is_frozen(value):
         return value
@@ -134,7 +134,7 @@ def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
     return array
 
 
-def _is_frozen(array: Any) -> bool:
+def _is_frozen(array: object) -> bool:
     """Return whether an array, and every array it is a view of, is read-only."""
     while type(array) is np.ndarray and not array.flags.writeable:
         array = array.base
@@ -143,7 +143,7 @@ def _is_frozen(array: Any) -> bool:
     return repr(array).startswith('<capsule object "tallybayes"')  # owned by the kernels, which keep no reference
 
 
-def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:
+def _walk(value: object, leaf: Callable[[Any], Any]) -> Any:
     """Return nested tuples, lists and mappings as tuples, with `leaf` applied to the other values."""
     if isinstance(value, tuple | list):
         return tuple(_walk(item, leaf) for item in value)
@@ -152,10 +152,10 @@ def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(value)
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> Any:
     """Return a hashable key for equality: arrays by shape and values, 0-d arrays like their number."""
 
-    def leaf(item: Any) -> Any:
+    def leaf(item: object) -> Any:
         if isinstance(item, FrozenValue):
             return (type(item).__name__, *(_key(part) for part in item._fields().values()))
         if isinstance(item, np.ndarray):
@@ -167,7 +167,7 @@ def _key(value: Any) -> Any:
     return _walk(value, leaf)
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def _is_default(value: object, default: object) -> bool:
     """Return whether a value equals a field's default."""
     try:
         return bool(_key(value) == _key(default))
@@ -175,7 +175,7 @@ def _is_default(value: Any, default: Any) -> bool:
         return False
 
 
-def same(first: Any, second: Any) -> bool:
+def same(first: object, second: object) -> bool:
     """Return whether two parameter values are equal; lists, tuples and arrays of equal values are."""
     first, second = (v.tolist() if isinstance(v, np.ndarray) else v for v in (first, second))
     if isinstance(first, Mapping) and isinstance(second, Mapping):
@@ -185,7 +185,7 @@ def same(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     """Return the repr of a field, short for arrays."""
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
@@ -198,7 +198,7 @@ def _show(value: Any) -> str:
 _REST = {"type": "rest"}  # JSON form of the key ... (all other columns)
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> Any:
     """Return parameter values as plain JSON, including frozen values, arrays, tuples and mappings."""
     if isinstance(value, FrozenValue):
         return value.to_config()
@@ -215,7 +215,7 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: object) -> Any:
     """Return the value given to `to_json`; lists and arrays become tuples."""
     if isinstance(value, Mapping):
         if value == _REST:

@@ -110,12 +110,12 @@ def _lines(text: str) -> str:
     return "\n".join(escape(printable(line)) for line in text.split("\n"))
 
 
-def _is_right_aligned(value: Any) -> bool:
+def _is_right_aligned(value: object) -> bool:
     """Return whether a value is right-aligned."""
     text = "" if value is None else value
     return _is_number(value) or (isinstance(text, str) and _NUMBER.fullmatch(text) is not None)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Return whether a value is a number and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)

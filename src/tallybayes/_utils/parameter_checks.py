@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class StringOptions(NamedTuple):
     others: tuple[str, ...] = ()  # other valid values, for the message; if any, non-strings are accepted
     note: str = ""  # advice, for the message
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         """Raise EstimateError for an unknown string, or for other types if only strings are valid."""
         if (value is None and None in self.known) or (isinstance(value, str) and value in self.known):
             return

@@ -359,14 +359,14 @@ def _is_kind(kind: object) -> bool:
     return isinstance(kind, str) and 0 < len(kind) <= 200 and kind.isprintable()
 
 
-def _has_string_keys(value: Any) -> bool:
+def _has_string_keys(value: object) -> bool:
     """Return whether all keys are strings, since JSON silently converts others."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _has_string_keys(item) for key, item in value.items())
     return not isinstance(value, list | tuple) or all(map(_has_string_keys, value))
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     """Return the canonical JSON bytes of a value."""
     return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
 
@@ -402,7 +402,7 @@ def _parse(text: bytes, path: FilePath) -> tuple[str, dict[str, Any], Forms]:
     return kind, manifest, {name: (form["dtype"], tuple(form["shape"])) for name, form in arrays.items()}
 
 
-def _is_form(form: Any) -> bool:
+def _is_form(form: object) -> bool:
     """Return whether a value declares the dtype and shape of an array."""
     if not isinstance(form, dict) or set(form) != {"dtype", "shape"} or form["dtype"] not in _DTYPES:
         return False

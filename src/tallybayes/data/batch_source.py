@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.source import BATCH, Source, in_batches, reading
 from tallybayes.errors import DataError, short_repr
+from tallybayes.typing import Column
 
 if TYPE_CHECKING:
     from typing import IO
@@ -164,7 +165,7 @@ def _as_arrow(part: object, number: int) -> pa.Table:
         return frame.to_arrow()
 
 
-def _as_column(values: Any) -> Any:
+def _as_column(values: Column) -> Any:
     """Convert an array to an Arrow array; the rows of an array of several axes become lists."""
     import pyarrow as pa
 

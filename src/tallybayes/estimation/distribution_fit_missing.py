@@ -16,7 +16,7 @@ from tallybayes.estimation.predictive import Predictive
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import RandomState
+from tallybayes.typing import Column, Prior, RandomState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ class Both(NamedTuple):
     """A result for the presence of values, and the same result for the observed values."""
 
     there: Any
-    values: Any
+    values: Column
 
 
 class FittedWithMissing(FittedDistribution):
@@ -80,7 +80,7 @@ class FittedWithMissing(FittedDistribution):
         """The levels of the observed values."""
         return self.values.levels
 
-    def estimate(self, estimate: str = "bayes", *, prior: Any = None) -> Any:
+    def estimate(self, estimate: str = "bayes", *, prior: Prior | Mapping[str, Prior] = None) -> Any:
         """Return the parameters of both parts; see `FittedDistribution.estimate`.
 
         Parameters
@@ -92,12 +92,12 @@ class FittedWithMissing(FittedDistribution):
         there, values = _priors(prior)
         return Both(self.there.estimate(estimate, prior=there), self.values.estimate(estimate, prior=values))
 
-    def posterior(self, prior: Any = None) -> Any:
+    def posterior(self, prior: Prior | Mapping[str, Prior] = None) -> Any:
         """Return the posterior distributions of both parts; see `estimate` for `prior`."""
         there, values = _priors(prior)
         return Both(self.there.posterior(there), self.values.posterior(values))
 
-    def predictive(self, prior: Any = None) -> PredictiveWithMissing:
+    def predictive(self, prior: Prior | Mapping[str, Prior] = None) -> PredictiveWithMissing:
         """Return the posterior predictive distribution of the next value, which may be missing.
 
         See `estimate` for `prior`.
@@ -105,7 +105,7 @@ class FittedWithMissing(FittedDistribution):
         there, values = _priors(prior)
         return PredictiveWithMissing(self, self.there.predictive(there), self.values.predictive(values))
 
-    def log_evidence(self, prior: Any = None) -> Any:
+    def log_evidence(self, prior: Prior | Mapping[str, Prior] = None) -> Any:
         """Return the log marginal likelihood of presence and observed values."""
         there, values = _priors(prior)
         return as_float(np.asarray(self.there.log_evidence(there)) + self.values.log_evidence(values))
@@ -120,13 +120,13 @@ class FittedWithMissing(FittedDistribution):
         there, values = parameters
         return as_float(np.asarray(self.there.log_likelihood(there)) + self.values.log_likelihood(values))
 
-    def description_length(self, prior: Any = None) -> DescriptionLength:
+    def description_length(self, prior: Prior | Mapping[str, Prior] = None) -> DescriptionLength:
         """Return the code lengths of both parts together."""
         there, values = _priors(prior)
         parts = zip(self.there.description_length(there), self.values.description_length(values), strict=True)
         return DescriptionLength(*(as_float(np.asarray(one) + other) for one, other in parts))
 
-    def plot(self, prior: Any = None, ax: Axes | None = None) -> Plot:
+    def plot(self, prior: Prior | Mapping[str, Prior] = None, ax: Axes | None = None) -> Plot:
         """Plot the posterior of the observed values; ``there.plot()`` plots that of the presence."""
         return self.values.plot(_priors(prior)[1], ax)
 
@@ -152,7 +152,7 @@ class PredictiveWithMissing(Predictive):
         self.there = there
         self.values = values
 
-    def log_prob(self, values: Any) -> Any:
+    def log_prob(self, values: Column) -> Any:
         """Return log p(value | data) of every row, as `Predictive.log_prob`.
 
         Of a missing value, the log probability of missing.
@@ -191,7 +191,7 @@ class PredictiveWithMissing(Predictive):
         return np.where(there == 1, values.astype(object) if labels else values, nothing)
 
 
-def _priors(prior: Any) -> tuple[Any, Any]:
+def _priors(prior: Prior | Mapping[str, Prior]) -> tuple[Any, Any]:
     """Return the priors of both parts."""
     if prior is None:
         return None, None

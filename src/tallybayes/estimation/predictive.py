@@ -20,7 +20,7 @@ from tallybayes.families.protocols.cell_checks import first_invalid_cell
 from tallybayes.families.protocols.scoring_forms import form_of
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Name
-from tallybayes.typing import RandomState
+from tallybayes.typing import Column, RandomState
 
 if TYPE_CHECKING:
     from tallybayes.estimation.distribution_fit import FittedDistribution
@@ -43,7 +43,7 @@ class Predictive:
         self._learned = learned
         self._posterior = posterior
 
-    def log_prob(self, values: Any) -> Any:
+    def log_prob(self, values: Column) -> Any:
         """Return log p(value | data) of every row: (n, groups, columns), without the axes that the data do not have.
 
         Parameters
@@ -71,7 +71,7 @@ class Predictive:
         scored = getattr(self._posterior, "log_predictive", None)  # hypotheses average their own predictions
         return np.asarray(scored(rows) if scored else family.log_predictive(self._posterior, rows))
 
-    def _rows(self, values: Any) -> np.ndarray | SparseRows:
+    def _rows(self, values: Column) -> np.ndarray | SparseRows:
         learned = self._learned
         table = open_table(values)
         names = tuple(table.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from tallybayes.data.encoding import is_missing
 from tallybayes.errors import FileError
 from tallybayes.tally.fixed_parameter_tally import fixed_parameters_from_parts, fixed_parameters_to_parts
 from tallybayes.tally.tally_io import tally_from_parts, tally_to_parts
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from tallybayes.models.estimator import Estimator
+    from tallybayes.tally.tally import Tally
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -43,12 +49,12 @@ def load(path: str | PathLike[str]) -> Any:
     return sealed_file.load(path)
 
 
-def save_model(model: Any, path: Any) -> None:
+def save_model(model: Estimator, path: str | PathLike[str]) -> None:
     """Write a fitted model to a sealed file."""
     sealed_file.write(path, "Model", *model_to_parts(model))
 
 
-def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def model_to_parts(model: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a fitted model as JSON and arrays; a composite model includes its members."""
     kind = type(model)
     if _model_class(kind.__name__) is not kind:
@@ -101,7 +107,7 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
     return model
 
 
-def _model_class(name: Any) -> Any:
+def _model_class(name: object) -> Any:
     """Return the public model class of a name; None if there is none."""
     from tallybayes import _PUBLIC
     from tallybayes.models.estimator import Estimator
@@ -130,7 +136,7 @@ def decayed_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) 
     return import_module("tallybayes.models.streaming.decayed").Decayed._from_manifest(manifest, arrays)
 
 
-def _fill(model: Any, state: dict[str, Any], tally: Any, arrays: dict[str, np.ndarray], given: Any = None) -> None:
+def _fill(model: Any, state: dict[str, Any], tally: Tally, arrays: dict[str, np.ndarray], given: Any = None) -> None:
     """Set a model's tally, or its fixed parameters, and the rest of its fitted state."""
     own = state.pop("own")
     model._shape_from_json(state, tally)

@@ -207,7 +207,7 @@ def verify_receipt(
     return Verification(digest(model) == receipt.after, same)
 
 
-def digest(model: Any) -> str:
+def digest(model: Estimator) -> str:
     """Return the SHA-256 digest of the counts of a model, with sorted levels."""
     return _digest(_tallies(model))
 
@@ -233,13 +233,13 @@ def _sorted(domain: Domain) -> Domain:
     return domain.with_levels(levels)
 
 
-def _tallies(model: Any) -> list[Tally]:
+def _tallies(model: Estimator) -> list[Tally]:
     check_is_fitted(model)
     model = _inside(model)
     return [member.model.tally_ for member in model.members_] if hasattr(model, "members_") else [model.tally_]
 
 
-def _inside(model: Any) -> Any:
+def _inside(model: Estimator) -> Any:
     """Return the inner model of a window."""
     return vars(model).get("model_", model)
 
@@ -248,7 +248,7 @@ def with_receipt(method: Method) -> Method:
     """Return the method with a parameter ``receipt``, which returns a `Receipt` of the removal."""
 
     @wraps(method)
-    def forget(model: Any, *given: Any, receipt: bool = False, **named: Any) -> Any:
+    def forget(model: Estimator, *given: Any, receipt: bool = False, **named: Any) -> Any:
         if not receipt:
             return method(model, *given, **named)
         before = _tallies(model)
@@ -282,7 +282,7 @@ Returns
 self, or Receipt"""
 
 
-def _classes(model: Any) -> dict[Any, float]:
+def _classes(model: Estimator) -> dict[Any, float]:
     """Return the weight of each class, if the model has classes."""
     model = _inside(model)
     if not hasattr(model, "target_"):
@@ -293,7 +293,7 @@ def _classes(model: Any) -> dict[Any, float]:
     return dict(zip(levels, counts.table.tolist(), strict=True))
 
 
-def _may_remain(model: Any) -> list[str]:
+def _may_remain(model: Estimator) -> list[str]:
     """Return the choices that may depend on removed rows and that forgetting does not change."""
     model = _inside(model)
     tallies = _tallies(model)
@@ -316,7 +316,7 @@ def _may_remain(model: Any) -> list[str]:
     return [text for text, remains in residue.items() if remains]
 
 
-def _discretized_columns(model: Any, tallies: list[Tally]) -> list[Any]:
+def _discretized_columns(model: Estimator, tallies: list[Tally]) -> list[Any]:
     """Return the columns that are counted in bins."""
     binned = [name for tally in tallies for factor in tally.factors if factor.family.bins for name in factor.columns]
     if binned or not hasattr(model, "columns_"):
@@ -330,7 +330,7 @@ def _first_names(names: list[Any]) -> str:
     return f"{', '.join(map(printable, names[:5]))}{more}"
 
 
-def _has_suggested(columns: Any) -> bool:
+def _has_suggested(columns: object) -> bool:
     """Return whether families were selected by evidence, for all columns or for some."""
     values = columns.values() if isinstance(columns, Mapping) else [columns]
     return any(isinstance(value, str) and value == "suggest" for value in values)

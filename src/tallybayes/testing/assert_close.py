@@ -145,7 +145,7 @@ def _tolerance_of(held: np.ndarray, exact: bool, tolerance: float) -> Any:
     return 0.0 if exact else tolerance * np.abs(held)
 
 
-def _check_numbers(found: np.ndarray, expected: np.ndarray, law: str, what: str, slack: Any) -> None:
+def _check_numbers(found: np.ndarray, expected: np.ndarray, law: str, what: str, slack: float | np.ndarray) -> None:
     """Raise AssertionError unless all numbers agree within `slack`; arrays are broadcast."""
     found, expected, slack = np.broadcast_arrays(found, expected, slack)
     differs = ~(np.abs(found - expected) <= slack)

@@ -194,7 +194,7 @@ def _check_same_distribution(
             raise AssertionError(f"the law {law!r} does not hold: {name} is {value!r}, expected {expected_value!r}")
 
 
-def _check_close(found: np.ndarray, expected: np.ndarray, slack: Any, law: str) -> None:
+def _check_close(found: np.ndarray, expected: np.ndarray, slack: float | np.ndarray, law: str) -> None:
     """Raise AssertionError unless two arrays agree within `slack`."""
     if found.shape != expected.shape:
         raise AssertionError(f"the law {law!r} does not hold: shape {found.shape}, expected {expected.shape}")

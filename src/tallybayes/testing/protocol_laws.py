@@ -112,7 +112,7 @@ def _check_distribution(family: Family, parameters: Any, rows: np.ndarray) -> No
     _check(kl_divergence(family, parameters, parameters), 0.0, 1e-8, "kl_divergence of equal parameters = 0")
 
 
-def _check(found: Any, expected: Any, slack: Any, law: str) -> None:
+def _check(found: Any, expected: Any, slack: float | np.ndarray, law: str) -> None:
     """Raise AssertionError with the largest difference unless two arrays agree."""
     difference = np.abs(np.asarray(found, dtype=float) - np.asarray(expected, dtype=float))
     if not (difference <= slack).all():

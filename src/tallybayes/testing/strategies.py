@@ -15,6 +15,10 @@ except ImportError as error:
         "    Install it with pip install hypothesis, or use tallybayes.testing.check_family, which does not need it."
     ) from error
 
+from collections.abc import Sequence
+
+from hypothesis.strategies import DrawFn
+
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
 from tallybayes.families.binomial import Binomial
@@ -85,7 +89,7 @@ def cells(family: Family, *, moderate: bool = False) -> Strategy[Any]:
 
 
 @st.composite
-def columns(draw: Any, elements: Strategy[Any], n: int, *, missing: bool = True) -> np.ndarray:
+def columns(draw: DrawFn, elements: Strategy[Any], n: int, *, missing: bool = True) -> np.ndarray:
     """Generate a column of `n` cells: floats with NaN, or objects with None, if missing. Some are constant.
 
     Parameters
@@ -111,7 +115,7 @@ def columns(draw: Any, elements: Strategy[Any], n: int, *, missing: bool = True)
 
 
 @st.composite
-def labels(draw: Any, n: int, levels: Any = None, *, missing: bool = True) -> np.ndarray:
+def labels(draw: DrawFn, n: int, levels: Sequence[object] | None = None, *, missing: bool = True) -> np.ndarray:
     """Generate a column of `n` labels of one type, as objects with None if missing.
 
     Parameters
@@ -134,7 +138,7 @@ def labels(draw: Any, n: int, levels: Any = None, *, missing: bool = True) -> np
 
 @st.composite
 def rows(
-    draw: Any,
+    draw: DrawFn,
     family: Family,
     *,
     elements: Strategy[Any] | None = None,
@@ -226,7 +230,7 @@ def splits(n: int, n_parts: int = 3) -> Strategy[list[np.ndarray]]:
 
 
 @st.composite
-def junk(draw: Any, table: WeightedRows) -> Mapping[Name, np.ndarray]:
+def junk(draw: DrawFn, table: WeightedRows) -> Mapping[Name, np.ndarray]:
     """Generate invalid rows: infinities, missing cells, numbers out of range, unseen labels.
 
     Parameters
@@ -257,7 +261,7 @@ def junk(draw: Any, table: WeightedRows) -> Mapping[Name, np.ndarray]:
 
 
 @st.composite
-def renamings(draw: Any, table: WeightedRows) -> dict[str, dict[Any, Any]]:
+def renamings(draw: DrawFn, table: WeightedRows) -> dict[str, dict[Any, Any]]:
     """Generate new labels, distinct and of one type, for every level of every domain.
 
     Parameters

@@ -148,11 +148,11 @@ def _is_integer(column: np.ndarray) -> bool:
     return bool((known % 1 == 0).all())
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     """Return whether a label is missing."""
     return label is None or label != label
 
 
-def _to_int(label: Any) -> Any:
+def _to_int(label: object) -> Any:
     """Return an integer for integral floats."""
     return int(label) if isinstance(label, float | np.floating) else label

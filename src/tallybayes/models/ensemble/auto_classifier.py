@@ -605,7 +605,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self, "members_")
         return self._change("forget", X, y, sample_weight)
 
-    def _change(self, method: str, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _change(self, method: str, X: Rows, y: Labels, sample_weight: SampleWeights) -> Self:
         """Apply `partial_fit` or `forget` to copies of all members."""
         table, weight = read_more_rows(self, X, y, sample_weight)
         members = []
@@ -617,7 +617,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
             members.append(Member(spec, changed))
         return self._with_members(members)
 
-    def _declared(self, classes: Any) -> Self:
+    def _declared(self, classes: Iterable[Hashable]) -> Self:
         """Declare classes in all members."""
         members = []
         for spec, model in self.members_:
@@ -699,7 +699,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         merged.members_ = [Member(left.spec, left.model + right.model) for left, right in pairs]
         return merged
 
-    def _members_with_target(self, target: Any) -> list[Member]:
+    def _members_with_target(self, target: Name) -> list[Member]:
         """Return the members, with another target name if their own is the default one."""
         target = target if self.input_format_.unnamed else self._target
         return [Member(spec, classifier_fit.with_target(model, target)) for spec, model in self.members_]

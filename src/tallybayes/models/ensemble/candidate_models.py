@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaln
@@ -39,6 +39,9 @@ from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOne
 from tallybayes.models.one_dependence.tree_augmented import TreeAugmentedNaiveBayes
 from tallybayes.tally.factor import Name
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
+
 _MOST_PAIRS = 1 << 21  # pairs of categorical levels times classes
 _MOST_PAIRS_AT_ALL = 1 << 26  # including pairs of bins
 _BINS = 8  # per numeric column
@@ -59,8 +62,8 @@ class CandidateModel(NamedTuple):
 
     kind: str
     name: str
-    view: Any
-    model: Any  # unfitted, with families and bins selected from all rows
+    view: RawColumns | NumericBlock
+    model: ClassConditionalModel  # unfitted, with families and bins selected from all rows
     tempering: TemperatureScaling
     scores: np.ndarray  # (n, classes): log p(class | row) without the row
     losses: np.ndarray  # (n,): −log p of the true classes, calibrated
@@ -133,7 +136,7 @@ class CandidateModels:
 
     # ---- Kinds of candidates ----------------------------------------------------------------------------------------
 
-    def _naive(self, view: Any) -> Iterator[CandidateModel]:
+    def _naive(self, view: RawColumns) -> Iterator[CandidateModel]:
         """Score naive Bayes with families selected by class."""
         start = time.perf_counter()
         table = view.apply(self.table, self.target)
@@ -153,7 +156,7 @@ class CandidateModels:
         self.indicator_columns = tuple(name for name in self.indicator_columns if name in remaining)
         self.numbers = tuple(name for name in self.numbers if name in remaining)
 
-    def _pairs(self, view: Any) -> Iterator[CandidateModel]:
+    def _pairs(self, view: RawColumns) -> Iterator[CandidateModel]:
         """Score tree-augmented naive Bayes and AODE on the same pairs, with equal-weight and with supervised bins."""
         start = time.perf_counter()
         table = view.apply(self.table, self.target)
@@ -165,7 +168,7 @@ class CandidateModels:
             yield from self._of_pairs(view, table, by_fold, start, "mdl")
 
     def _of_pairs(
-        self, view: Any, table: Table, columns: list[DiscretizedColumns], start: float, bins: Any
+        self, view: RawColumns, table: Table, columns: list[DiscretizedColumns], start: float, bins: int | str
     ) -> Iterator[CandidateModel]:
         """Score one-dependence candidates with columns discretized without each fold; the last entry is for all."""
         codings: dict[int, Coding] = {}
@@ -247,7 +250,13 @@ class CandidateModels:
         return apply_bayes_rule(joint, self.folds.log_prior[0]).log_proba
 
     def _candidate(
-        self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float
+        self,
+        kind: str,
+        name: str,
+        view: RawColumns | NumericBlock,
+        model: ClassConditionalModel,
+        log_proba: np.ndarray,
+        start: float,
     ) -> CandidateModel:
         """Return a candidate with temperature scaling fitted to a sample of the held-out scores."""
         scores = bounded(log_proba)

@@ -63,7 +63,7 @@ def plot_graph(model: AutoClassifier, ax: Axes | None = None) -> Plot:
     return _with_note(model, largest_member(model).plot_graph(ax), above=False)
 
 
-def _rows(model: AutoClassifier, X: Any, y: Any) -> tuple[Any, Any]:
+def _rows(model: AutoClassifier, X: Rows | None, y: Labels | None) -> tuple[Any, Any]:
     """Return rows as the largest member reads them, and their classes."""
     if X is None:
         return None, y

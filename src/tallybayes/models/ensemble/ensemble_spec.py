@@ -28,7 +28,7 @@ _MODELS: dict[str, Any] = {
 _OF_PAIRS = {kind.__name__ for kind in (AveragedOneDependence, TreeAugmentedNaiveBayes)}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

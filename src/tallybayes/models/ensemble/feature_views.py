@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.inputs.features import free_name
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Labels
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
 
 BLOCK = "columns as numbers"  # the name of the block of a NumericBlock
 
@@ -60,7 +63,7 @@ class RawColumns(FrozenValue):
         """Return the columns that rows must have."""
         return list(dict.fromkeys([*self.names, *self.indicator_columns]))
 
-    def describes(self, model: Any) -> bool:
+    def describes(self, model: ClassConditionalModel) -> bool:
         """Return whether a model from a file has the columns of this view."""
         known = set(self.names)
         more = {name for name in model._required_columns if known.isdisjoint(origins(name))}
@@ -117,7 +120,7 @@ class NumericBlock(FrozenValue):
         """Return the columns that rows must have."""
         return [*(name for name, _ in self.numbers), *self.indicator_columns, *(name for name, _ in self.levels)]
 
-    def describes(self, model: Any) -> bool:
+    def describes(self, model: ClassConditionalModel) -> bool:
         """Return whether a model from a file has the block of this view."""
         factors = estimates_of(model).feature_factors
         blocks = [(factor.columns, statistics.n_columns) for factor, statistics in factors]

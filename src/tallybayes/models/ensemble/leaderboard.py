@@ -119,7 +119,7 @@ def _column_table(name: str, part: Mapping[Any, Any]) -> ResultTable:
     return ResultTable(rows, [name, "suggested family" if name == "column" else "reason"], max_rows=_SHOWN)
 
 
-def _shown_value(value: Any) -> str:
+def _shown_value(value: object) -> str:
     """Return a family or a reason as text; of bins their number and names."""
     bins = getattr(value, "bins", None)
     text = f"{len(bins)} bins: {', '.join(bins)}" if bins else str(value)

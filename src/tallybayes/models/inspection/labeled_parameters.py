@@ -161,7 +161,7 @@ class LabeledFactor:
         shape = (*map(len, self.groups), np.shape(low)[-1])
         return np.reshape(low, shape), np.reshape(high, shape)
 
-    def _described_end(self, end: Any, names: Sequence[str]) -> np.ndarray:
+    def _described_end(self, end: np.ndarray | tuple[np.ndarray, ...], names: Sequence[str]) -> np.ndarray:
         """Return one end of the intervals of one column's named parameters; NaN without a marginal posterior."""
         parts = tuple(map(np.asarray, end)) if isinstance(end, tuple) else np.asarray(end)
         named = self._named(

@@ -206,7 +206,7 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         """Return lines with the families that were selected by evidence, and the dropped columns."""
         return repr_lines(self)
 
-    def _check_mergeable(self, other: Any) -> None:
+    def _check_mergeable(self, other: NaiveBayes) -> None:
         """Raise StatisticsError if the models have columns in different families."""
         return check_same_families(self, other)
 
@@ -215,7 +215,7 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         factors, self._dropped_columns = column_factors(self.columns, self._initial, table, target, weight)
         return factors
 
-    def _tally_for(self, other: Any) -> Tally:
+    def _tally_for(self, other: NaiveBayes) -> Tally:
         """Return the tally in the families of another model, if they have the same sufficient statistics."""
         return retally(self.tally_, self.columns, other.columns)
 

@@ -374,7 +374,7 @@ class NearestClassMean(ClassifierMixin, Model):
     _metric_fit: MetricFit | None = None
     _fixed_projection: np.ndarray | None = None  # W before `add_class`, which the tally no longer determines
 
-    def _copy_input_format(self, other: Any) -> Self:
+    def _copy_input_format(self, other: NearestClassMean) -> Self:
         self.input_format_ = other.input_format_
         self._metric_fit = other._metric_fit
         return self

@@ -90,7 +90,7 @@ class EstimatedOneDependence(EstimatedClassifier):
         by_column = super().parameters
         names: tuple[Any, ...] = self.pairs.counts.names
 
-        def find(column: Any) -> ParameterTable:
+        def find(column: Name | tuple[Name, ...]) -> ParameterTable:
             if isinstance(column, tuple) and len(column) == 2 and set(column) <= set(names) and column not in names:
                 return self.pairs.labeled_factor(*column).column(0)
             return by_column[column]

@@ -196,7 +196,7 @@ class OneDependenceClassifier(Classifier):
         if isinstance(strength, str) or np.ndim(strength) or not 0 < float(strength) < np.inf:
             raise DataError.wrong_type("strength", repr(strength), "a positive number of rows")
 
-    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
+    def _make_factors(self, table: Table, target: Name, weight: np.ndarray | None) -> list[Factor]:
         """Return the factors of all columns and pairs given the class; the first rows determine the bins."""
         try:
             self._columns = read_levels(self.columns, self.bins, table, target, weight, type(self).__name__)
@@ -232,7 +232,7 @@ class OneDependenceClassifier(Classifier):
 
     # ---- Input format and files -------------------------------------------------------------------------------------
 
-    def _copy_input_format(self, other: Any) -> Self:
+    def _copy_input_format(self, other: OneDependenceClassifier) -> Self:
         """Copy the input format and the bins of another model."""
         self._columns = other._columns
         return super()._copy_input_format(other)

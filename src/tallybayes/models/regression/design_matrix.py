@@ -188,7 +188,7 @@ class Design(NamedTuple):
         return design
 
 
-def indicator(name: Name, level: Any) -> str:
+def indicator(name: Name, level: object) -> str:
     """Return the name of the indicator column of a level."""
     return f"{name}={level}"
 

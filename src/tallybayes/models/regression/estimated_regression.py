@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import SampleWeights
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class LinearCoefficients(NamedTuple):
@@ -77,7 +80,7 @@ class LinearCoefficients(NamedTuple):
 def posterior_of_group(posterior: LinearNormalInverseGamma, code: int, n: int, p: int) -> LinearNormalInverseGamma:
     """Return the posterior of the coefficients of one of `n` groups, with `p` terms."""
 
-    def of_group(parameter: Any, *shape: int) -> np.ndarray:
+    def of_group(parameter: npt.ArrayLike, *shape: int) -> np.ndarray:
         return np.broadcast_to(np.asarray(parameter), (n, *shape))[code]
 
     return posterior.replace(

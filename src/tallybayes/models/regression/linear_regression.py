@@ -533,7 +533,7 @@ class LinearRegression(RegressorMixin, Model):
             raise AttributeError("X has no column names")
         return np.array(names, dtype=object)
 
-    def _copy_input_format(self, other: Any) -> Self:
+    def _copy_input_format(self, other: LinearRegression) -> Self:
         self._design = other._design
         return self
 

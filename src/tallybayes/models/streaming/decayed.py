@@ -229,7 +229,7 @@ class Decayed(StreamModel):
 
     _by_rows = True
 
-    def _decayed_to(self, model: Any, now: TimeSpan) -> Any:
+    def _decayed_to(self, model: Estimator, now: TimeSpan) -> Any:
         """Return the model with its counts decayed to a later time."""
         if self._now is None or now == self._now:
             return model

@@ -17,9 +17,11 @@ from tallybayes.data.encoding import is_missing
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.features import only_column, open_features
 from tallybayes.models.inputs.input_format import with_weight
 from tallybayes.models.inputs.sequences import open_labels, open_sequences, step_weights
+from tallybayes.typing import Column, Labels, Rows, SampleWeights
 
 _NUMBERS = "biuf"
 _NOT_KEPT = ("date", "time", "duration", "list", "large_list", "struct", "map", "binary", "object")  # as Arrow has them
@@ -35,7 +37,7 @@ class BufferedRows(NamedTuple):
     offsets: np.ndarray | None = None  # boundaries of the sequences; None for rows
 
     @classmethod
-    def read(cls, X: Any, y: Any, sample_weight: Any) -> BufferedRows:
+    def read(cls, X: Rows, y: Labels | None, sample_weight: SampleWeights) -> BufferedRows:
         """Return rows as a buffer, with times of 0."""
         table, weight = with_weight(open_features(X), sample_weight)
         if not isinstance(y, str | None):
@@ -43,7 +45,9 @@ class BufferedRows(NamedTuple):
         return cls(table, y, check_weight(weight, table.n_rows), np.zeros(table.n_rows))
 
     @classmethod
-    def read_sequences(cls, X: Any, y: Any, sample_weight: Any, arguments: Mapping[str, Any]) -> BufferedRows:
+    def read_sequences(
+        cls, X: Rows, y: Labels | None, sample_weight: SampleWeights, arguments: Mapping[str, Any]
+    ) -> BufferedRows:
         """Return sequences with the state of every step as a buffer, with times of 0."""
         sequences = open_sequences(X, arguments.get("lengths"), arguments.get("sequence"), arguments.get("order"))
         if y is None:
@@ -70,7 +74,7 @@ class BufferedRows(NamedTuple):
         """Return a copy in the order of these times; later changes of the user's data do not affect it."""
         return self._replace(times=times).take(np.argsort(times, kind="stable"))
 
-    def take(self, positions: Any) -> BufferedRows:
+    def take(self, positions: slice | np.ndarray) -> BufferedRows:
         """Return a copy of some of the rows or sequences."""
         if isinstance(positions, slice):
             positions = np.arange(*positions.indices(self.n))
@@ -83,7 +87,7 @@ class BufferedRows(NamedTuple):
         weight = None if self.weight is None else self.weight[positions]
         return BufferedRows(self.table.rows(rows), y, weight, self.times[positions], offsets)
 
-    def counted_by(self, model: Any) -> BufferedRows:
+    def counted_by(self, model: Estimator) -> BufferedRows:
         """Return the rows as a file stores them: dates are replaced by the parts that the model reads."""
         read = {name for wanted in model._required_columns for name in origins(wanted)}
         table = with_parts_of_dates(self.table, model._required_columns)
@@ -165,17 +169,17 @@ def _without_target(rows: BufferedRows) -> Table:
     return rows.table.without(rows.y) if isinstance(rows.y, str) else rows.table
 
 
-def _n_rows(column: Any) -> int:
+def _n_rows(column: Column) -> int:
     """Return the number of rows of a column or a sparse block."""
     return len(column.indptr) - 1 if isinstance(column, SparseRows) else len(column)
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: Column) -> Any:
     """Return a numeric column unchanged, else a list of its cells."""
     return column if isinstance(column, np.ndarray) and column.dtype.kind in _NUMBERS else _cells(column)
 
 
-def _codes(column: Any) -> np.ndarray:
+def _codes(column: Column) -> np.ndarray:
     """Return an integer code for every distinct cell, or row of a block; missing cells are equal."""
     if isinstance(column, np.ndarray) and column.dtype.kind in _NUMBERS and column.ndim == 1:
         return np.unique(column, return_inverse=True)[1]
@@ -209,7 +213,7 @@ def _matrix(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns
     return csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
 
 
-def _cells(column: Any) -> list[Any]:
+def _cells(column: Column) -> list[Any]:
     """Return the cells of a categorical or text column as a list."""
     if hasattr(column, "strings"):  # text
         column = column.strings
@@ -237,7 +241,7 @@ def rows_to_parts(rows: BufferedRows) -> tuple[dict[str, Any], dict[str, np.ndar
     return manifest | {"target": rows.y}, arrays
 
 
-def _column_to_parts(column: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
+def _column_to_parts(column: Column, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
     """Return the JSON of a column and add its arrays."""
     if isinstance(column, SparseRows):
         arrays[f"{prefix}/indptr"], arrays[f"{prefix}/indices"], arrays[f"{prefix}/data"] = column[:3]

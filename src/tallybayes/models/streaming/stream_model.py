@@ -121,12 +121,12 @@ class StreamModel(Estimator):
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: Rows,
+        y: Labels | None = None,
+        sample_weight: SampleWeights = None,
         time: When | None = None,
         *,
-        lengths: Any = None,
+        lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
@@ -162,7 +162,14 @@ class StreamModel(Estimator):
             )
         return copy.copy(self.model)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, time: Any, sequences: dict[str, Any]) -> NewRows:
+    def _read(
+        self,
+        X: Rows,
+        y: Labels | None,
+        sample_weight: SampleWeights,
+        time: When | None,
+        sequences: dict[str, Any],
+    ) -> NewRows:
         """Return the new rows as a buffer, and their times if given."""
         given = {name: value for name, value in sequences.items() if value is not None}
         if not self._of_sequences:
@@ -182,12 +189,17 @@ class StreamModel(Estimator):
         )
 
     def _fit_batches(
-        self, source: Source, y: Any, sample_weight: Any, time: Any, sequence_arguments: dict[str, Any]
+        self,
+        source: Source,
+        y: Labels | None,
+        sample_weight: SampleWeights,
+        time: When | None,
+        sequence_arguments: dict[str, Any],
     ) -> Self:
         """Count the rows of a data source batch by batch; an exception leaves the stream unchanged."""
         other = copy.copy(self)
         what = type(self).__name__
-        arguments = {"y": y, "sample_weight": sample_weight, "time": time}
+        arguments: dict[str, Any] = {"y": y, "sample_weight": sample_weight, "time": time}
         arrays = [name for name, value in arguments.items() if not isinstance(value, str | None)]
         if arrays:
             raise DataError.wrong_type(
@@ -215,7 +227,7 @@ class StreamModel(Estimator):
         return hasattr(self, "model_")
 
 
-def inner_model(model: Any) -> Any:
+def inner_model(model: object) -> Any:
     """Return the model inside a fitted stream; any other model unchanged."""
     return model.model_ if isinstance(model, StreamModel) and hasattr(model, "model_") else model
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tallybayes.data.encoding import is_missing
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
+from tallybayes.typing import Column, Rows
 
 _NANOSECONDS = np.dtype("M8[ns]")
 Moment: TypeAlias = float | date | np.datetime64 | np.number[Any]
@@ -39,7 +40,7 @@ def format_span(span: TimeSpan) -> timedelta:
     return timedelta(microseconds=int(span) / 1000)
 
 
-def read_times(time: Any, n_rows: int) -> Times:
+def read_times(time: When, n_rows: int) -> Times:
     """Return the times of rows from one time per row, or one time for all."""
     array = _dates(time)
     if array is None:
@@ -76,7 +77,7 @@ def _dates(time: Any) -> np.ndarray | None:
     return _in_nanoseconds(time) if _kind(time) == "M" else None
 
 
-def _cells(column: Any) -> Any:
+def _cells(column: Column) -> Any:
     """Return a data frame or Arrow column as a NumPy array; instants with a zone in UTC."""
     if (
         getattr(getattr(column, "dtype", None), "tz", None) is not None
@@ -85,7 +86,7 @@ def _cells(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else column.to_numpy()
 
 
-def _kind(array: Any) -> str:
+def _kind(array: object) -> str:
     """Return the NumPy kind of an array, or ""."""
     return str(getattr(getattr(array, "dtype", None), "kind", ""))
 
@@ -99,7 +100,7 @@ def _in_nanoseconds(dates: np.ndarray) -> np.ndarray:
     return fine
 
 
-def _instant(cell: Any, row: int = 0) -> Any:
+def _instant(cell: object, row: int = 0) -> Any:
     """Return a date without its zone, in UTC; strings are parsed as ISO 8601."""
     if isinstance(cell, str):
         try:
@@ -132,7 +133,7 @@ def read_span(span: Any, name: str) -> tuple[TimeSpan, bool]:
     return length, dated
 
 
-def has_column(X: Any, name: str) -> bool:
+def has_column(X: Rows, name: str) -> bool:
     """Return whether rows have a column of this name."""
     if isinstance(X, Mapping):
         return name in X

@@ -219,7 +219,7 @@ class Window(StreamModel):
         check_is_fitted(self)
         return sum(batch.rows.n - batch.first for batch in self._batches)
 
-    def _resolve_time(self, time: Any) -> Any:
+    def _resolve_time(self, time: When | None) -> Any:
         """Return `time=`, or the time column of earlier calls. Raise DataError if it does not suit the window."""
         if self.rows is not None and time is not None:
             raise DataError("time= has no effect with rows=: a window of rows uses their order of arrival.\n"
@@ -364,7 +364,7 @@ class _Batch:
         return self.rows.take(slice(self.first, None)) if self.first else self.rows
 
 
-def _forget_old(model: Any, batches: list[_Batch], last: TimeSpan) -> Any:
+def _forget_old(model: Estimator, batches: list[_Batch], last: TimeSpan) -> Any:
     """Remove rows with times up to `last` from a model and from its batches."""
     old = []
     while batches and batches[0].rows.times[batches[0].first] <= last:
@@ -376,7 +376,7 @@ def _forget_old(model: Any, batches: list[_Batch], last: TimeSpan) -> Any:
     return _without(model, old, batches) if old else model
 
 
-def _without(model: Any, old: list[BufferedRows], batches: list[_Batch]) -> Any:
+def _without(model: Estimator, old: list[BufferedRows], batches: list[_Batch]) -> Any:
     """Return a model without some of its rows; `left` are the remaining rows."""
     try:
         for rows in old:
