@@ -17,6 +17,8 @@ from tallybayes.models.name_hints import (
 )
 from tallybayes.models.sklearn_bases import BaseEstimator
 
+_MOST_COLUMNS = 1000  # of a model whose covariances are among its listed attributes
+
 
 class Estimator(BaseEstimator):
     """Base class of all estimators. A property that is undefined for a fitted model raises AttributeError."""
@@ -83,8 +85,10 @@ class Estimator(BaseEstimator):
         check_em_parameters(self)
 
     def __dir__(self) -> list[str]:
-        # Undefined attributes are not listed; newer versions of scikit-learn do the same.
-        return [name for name in object.__dir__(self) if hasattr(self, name)]
+        # Undefined attributes are not listed; newer versions of scikit-learn do the same. Values are computed for that,
+        # twice for a notebook, and the size of `covariances_` is the square of the number of columns.
+        hidden = {"covariances_"} if getattr(self, "n_features_in_", 0) > _MOST_COLUMNS else set()
+        return [name for name in object.__dir__(self) if name not in hidden and hasattr(self, name)]
 
     def _html_repr(self) -> str:
         """Return scikit-learn's diagram and, if fitted, the summary of the model."""

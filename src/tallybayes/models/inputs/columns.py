@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,8 +110,8 @@ def column_factors(
 
 def _families_by_name(columns: Mapping[Any, Any], features: list[Name]) -> list[tuple[tuple[Name, ...], Any]]:
     """Return the columns of every key of a mapping, with its family; raise DataError if a column occurs twice."""
-    known = set(features)
-    named = [(_named(key, features, known), key) for key in columns if key is not ...]
+    keys = _Keys(features)
+    named = [(keys.columns(key), key) for key in columns if key is not ...]
     repeated = _repeated([name for names, _ in named for name in names])
     if repeated is not None:
         raise DataError(f"column {repeated!r} has two families in columns=; expected one.")
@@ -121,7 +122,8 @@ def _text_columns(columns: Any, features: list[Name]) -> set[Name]:
     """Return the columns that `columns` gives to a family of text."""
     families = columns if isinstance(columns, Mapping) else {...: columns}
     texts = [key for key, family in families.items() if isinstance(family, Family) and family.cell_type == "text"]
-    return {name for key in texts for name in (features if key is ... else _named(key, features, set(features)))}
+    keys = _Keys(features)
+    return {name for key in texts for name in (features if key is ... else keys.columns(key))}
 
 
 def has_option(columns: Any, *words: str) -> bool:
@@ -155,8 +157,8 @@ def columns_with_option(columns: Any, features: list[Name], word: str) -> set[Na
     """Return the columns for which ``columns`` has a string option: ``"auto"`` or ``"suggest"``."""
     if not isinstance(columns, Mapping):
         return set(features) if columns == word else set()
-    known = set(features)
-    named = {name: columns[key] for key in columns if key is not ... for name in _named(key, features, known)}
+    keys = _Keys(features)
+    named = {name: columns[key] for key in columns if key is not ... for name in keys.columns(key)}
     return {name for name in features if named.get(name, columns.get(...)) == word}
 
 
@@ -278,20 +280,40 @@ def _gathered(chosen: list[Block], table: Table) -> list[Block]:
     return [(names or tuple(together[family]), family) for names, family in blocks]
 
 
-def _named(key: Any, features: Sequence[Name], known: set[Name]) -> tuple[Name, ...]:
-    """Return the names of a key of ``columns``: a position stands for its name, a date column for its parts."""
-    names: list[Name] = []
-    by_place = list(features) == list(range(len(features))) or not any(map(is_number, features))
-    for part in key if isinstance(key, tuple) else (key,):
-        if part in known:
-            names.append(part)
-        elif parts := [name for name in features if part in dates_of(name)]:
-            names += parts
-        elif by_place and isinstance(part, int) and -len(features) <= part < len(features):
-            names.append(features[part])
-        else:
-            raise DataError.unknown_column([part], features)
-    return tuple(names)
+class _Keys:
+    """The columns that a key of ``columns`` stands for: names, positions, or dates instead of their parts."""
+
+    def __init__(self, features: Sequence[Name]) -> None:
+        self.features = features
+        self.known = set(features)
+
+    @cached_property
+    def are_positions(self) -> bool:
+        """Whether integers that are not names are positions."""
+        return list(self.features) == list(range(len(self.features))) or not any(map(is_number, self.features))
+
+    @cached_property
+    def parts_of_dates(self) -> dict[Name, list[Name]]:
+        """The names that may denote parts of each date column."""
+        parts: dict[Name, list[Name]] = {}
+        for name in self.features:
+            for date in dates_of(name):
+                parts.setdefault(date, []).append(name)
+        return parts
+
+    def columns(self, key: Any) -> tuple[Name, ...]:
+        """Return the columns of a key; raise DataError if it stands for none."""
+        names: list[Name] = []
+        for part in key if isinstance(key, tuple) else (key,):
+            if part in self.known:
+                names.append(part)
+            elif part in self.parts_of_dates:
+                names += self.parts_of_dates[part]
+            elif isinstance(part, int) and self.are_positions and -len(self.features) <= part < len(self.features):
+                names.append(self.features[part])
+            else:
+                raise DataError.unknown_column([part], self.features)
+        return tuple(names)
 
 
 def read_family(family: Any, what: str) -> Any:

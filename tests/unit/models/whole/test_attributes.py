@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -261,3 +262,15 @@ def test_models_of_other_settings_do_not_add_and_the_message_is_short():
         _ = one + two
     assert "p(node 7 | node 8)" in str(caught.value)
     assert len(str(caught.value)) < 600
+
+
+def test_displays_of_many_columns_take_memory_of_their_number_not_its_square():
+    model = tb.NaiveBayes().fit(np.random.default_rng(0).normal(size=(6, 2000)), [0, 1] * 3)
+    tracemalloc.start()
+    model._repr_html_()
+    assert "means_" in dir(model)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 32e6  # the covariances alone are 64 MB
+    small = tb.NaiveBayes().fit(X, CLASSES)
+    assert {"means_", "covariances_"} <= set(dir(small))
