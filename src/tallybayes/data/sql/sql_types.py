@@ -186,7 +186,8 @@ def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> 
         kind = kind if exact or not (pa.types.is_null(kind) or pa.types.is_floating(kind)) else pa.float64()
         values = [_number(value, exact) for value in values]
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        values = [_date(value) if isinstance(value, str) else value for value in values]
+        infinite = ("infinity", "-infinity")  # missing, as in DuckDB: it has no month and no hour
+        values = [None if v in infinite else _date(v) if isinstance(v, str) else v for v in values]
     if guess and pa.types.is_temporal(kind):
         values = [None if isinstance(value, str) else value for value in values]  # such as infinity
     for candidate in (kind, pa.null()) if guess else (kind,):
@@ -196,9 +197,11 @@ def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> 
             continue
         return pa.ExtensionArray.from_storage(field.type, array) if is_opaque(field.type) else array
     invalid = next((value for value in values if isinstance(value, str)), None) if pa.types.is_temporal(kind) else None
-    array = "values of several kinds" if invalid is None else f"{invalid!r}, which is no {kind}"
+    found, expected = "values of several kinds", "one kind"
+    if invalid is not None:
+        found, expected = repr(invalid), f"a {kind} of the years 1 to 9999, or 'infinity'"
     raise DataError(
-        f"column {field.name!r} of {source} holds {array}; expected one kind.\n"
+        f"column {field.name!r} of {source} holds {found}; expected {expected}.\n"
         "    Convert it in the query, for example CAST(column AS TEXT), or leave the column out."
     )
 
