@@ -190,8 +190,9 @@ class Hypotheses(ParameterDistribution):
 
     def _log_likelihoods_of(self, fitted: FittedDistribution) -> np.ndarray:
         """Return log p(data | hypothesis) for the data behind a fitted distribution."""
-        resolved: Any = fitted._prior(self)
-        return resolved._log_likelihoods(fitted.statistics)
+        columns = -1 if fitted.family.columnwise and not fitted.single else ()
+        scores = [np.sum(fitted.log_likelihood(value), axis=columns) for value in self.hypotheses.values()]
+        return np.stack(scores, axis=-1)
 
     def code_lengths(self, fitted: FittedDistribution) -> dict[Any, CodeLength]:
         """Return the two-part code length of every hypothesis in bits: −log₂ p(h) and −log₂ p(data | h).

@@ -334,3 +334,16 @@ def test_groups_of_rows_are_predicted_as_if_they_were_alone(family, claims):
         expected = np.asarray(alone.predictive(belief).log_prob(rows[:2]))
         np.testing.assert_allclose(found[:, place].reshape(expected.shape), expected, rtol=1e-12)
         np.testing.assert_allclose(together.log_evidence(belief)[place], alone.log_evidence(belief), rtol=1e-12)
+
+
+@pytest.mark.parametrize("group", [None, [0, 0, 1, 1, 1]], ids=["all rows", "by group"])
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("family", [tb.Gaussian(), tb.TiedGaussian(), tb.MultivariateGaussian()], ids=repr)
+def test_code_lengths_of_gaussian_hypotheses_agree_with_the_evidence(family, width, group):
+    rows = np.random.default_rng(0).normal(size=(5, width))
+    fitted = tb.fit_distribution(rows[:, 0] if width == 1 and family.columnwise else rows, family, group=group)
+    spread = (lambda v: np.full(width, v)) if family.columnwise else (lambda v: v * np.eye(width))
+    hypotheses = tb.Hypotheses({f"variance {v}": (np.zeros(width), spread(v)) for v in (1.0, 4.0)})
+    lengths = hypotheses.code_lengths(fitted)
+    evidence = np.logaddexp.reduce([-length.total * np.log(2) for length in lengths.values()], axis=0)
+    np.testing.assert_allclose(evidence, fitted.log_evidence(hypotheses))
