@@ -18,6 +18,7 @@ from tallybayes.tally.factor import Name
 if TYPE_CHECKING:
     import pandas as pd
 
+_POSTERIOR_HEAD = ("column", "distribution", "shape")
 _MOST_LINES = 24  # of a printed table
 _MOST_COLUMNS = 12
 _MOST_TABLES = 12  # of a printed model
@@ -198,11 +199,11 @@ class Posteriors(ColumnMapping, Result):
     def _content(self) -> list[str | ResultTable]:
         rows = [[printable(name), *_describe_distribution(self[name])] for name in self._names[:_MOST_LINES]]
         more = [f"  … {len(self) - _MOST_LINES:,} more"] if len(self) > _MOST_LINES else []
-        return [ResultTable(rows, title=self.title), *more]
+        return [ResultTable(rows, _POSTERIOR_HEAD, self.title), *more]
 
     def _frame_data(self) -> FrameData:
         rows = [(name, *_describe_distribution(self[name])) for name in self._names]
-        return [dict(zip(("column", "distribution", "shape"), row, strict=True)) for row in rows]
+        return [dict(zip(_POSTERIOR_HEAD, row, strict=True)) for row in rows]
 
 
 class Parameters(ColumnMapping):

@@ -55,6 +55,7 @@ def test_beliefs_are_the_prior_after_the_counts(estimate):
     assert "Dirichlet" in repr(found)
     assert "2 × 3" in repr(found)
     assert "NormalInverseGamma" in found._repr_html_()
+    assert all(f">{head}</th>" in found._repr_html_() for head in found.to_frame().columns)
     if estimate == "bayes":
         for name in ("sky", "wind", "smokes"):
             mean = np.asarray(found[name].mean())
