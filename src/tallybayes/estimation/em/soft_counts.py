@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tallybayes.data.counting import check_size, collect_block, declared_domain, width_of
+from tallybayes.data.counting import check_size, collect_block, declared_domain
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.distributions.normal_inverse_gamma import Normal
@@ -62,14 +62,11 @@ class SoftCounter:
         self.domains = {str(name): domain for name, (_, domain) in encoded.items()}
         codes = {(name, is_sorted): encoded[name] for name in encoded for is_sorted in (False, True)}
         self.table = table.recoded(codes) if codes else table
-        self.like: list[Any] = []
-        for number, factor in enumerate(factors):
-            numbers = None if factor.level_columns else table.numbers(factor.columns)
+        self.like: list[Any] = [None if factor.level_columns else _pooled(factor, table) for factor in factors]
+        for number, (factor, pooled) in enumerate(zip(factors, self.like, strict=True)):
             n_levels = sum(len(domain.levels) for domain in self.level_domains(number))
-            width = n_levels if numbers is None else width_of(numbers)
+            width = n_levels if pooled is None else pooled.n_columns
             check_size(factor, n_groups, width, scored=factor.family, copies=3)  # a total, a chunk, and their sum
-            columnwise = factor.replace(family=columnwise_family(factor.family))  # skips missing cells
-            self.like.append(None if numbers is None else collect_block(columnwise, numbers))
 
     def level_domains(self, number: int) -> list[Domain]:
         """Return the domains of a factor's categorical columns."""
@@ -238,6 +235,12 @@ def rows_with_missing(table: Table, factors: Iterable[Factor]) -> np.ndarray:
         if factor.family.requires_complete_rows:
             incomplete |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
     return incomplete
+
+
+def _pooled(factor: Factor, table: Table) -> Any:
+    """Return the statistics of all rows together, in a family that skips missing cells."""
+    columnwise = factor.replace(family=columnwise_family(factor.family))
+    return collect_block(columnwise, table.numbers(factor.columns))
 
 
 def _encoded(table: Table, name: Name, family: Family) -> tuple[np.ndarray, Domain]:

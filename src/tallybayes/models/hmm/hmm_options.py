@@ -161,6 +161,8 @@ def read_prior(prior: Priors, *, components: bool = False) -> dict[str, Any]:
 
 def check_prior(prior: Priors, emissions: Iterable[Factor], estimate: str, *, components: bool) -> None:
     """Raise an error if a prior does not fit any factor."""
+    if prior is None:
+        return
     if is_pseudo_count(prior):
         check_pseudo_count(prior, estimate)
         return

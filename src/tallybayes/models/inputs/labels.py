@@ -95,7 +95,7 @@ def new_names(levels: list[Any], n_more: int, taken: Any = None) -> list[Any]:
         names = (f"new {k}" for k in count(1))
     else:
         names = count(max(levels, default=-1) + 1)
-    free = (name for name in names if name not in levels and not _is_same(name, taken))
+    free = (name for name in names if name not in levels and (taken is None or not _is_same(name, taken)))
     return [next(free) for _ in range(n_more)]
 
 

@@ -204,13 +204,10 @@ class BaumWelch:
             else:
                 proba = parameters.component_posterior(block.joint, counts.emission)
                 emitted, _ = self.counter.count_soft(block.table, proba, parameters.scored)
-                expected = [*chain, *self.component_statistics(proba.sum(axis=0)), *emitted]
+                components = [] if self.components is None else [self.components.counts(proba.sum(axis=0))]
+                expected = [*chain, *components, *emitted]
             total = [a + b for a, b in zip(total, expected, strict=True)] if total else expected
         return total, log_likelihood
-
-    def component_statistics(self, weights: np.ndarray) -> Expected:
-        """Return the statistics of mixture components, given the weight of each; empty without components."""
-        return [] if self.components is None else [self.components.counts(weights)]
 
     def check_possible(self) -> None:
         """Raise DataError if no allowed path connects the known states of a sequence."""

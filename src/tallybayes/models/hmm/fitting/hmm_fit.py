@@ -109,16 +109,16 @@ def check_counted_topology(options: TopologyOptions, tally: Tally, names: ChainN
 
 def _n_unnamed_states(model: HiddenMarkovModel, states: Domain, *, is_labeled: bool) -> int:
     """Return the number of states besides the known ones, which is 0 if the states of all time steps are known."""
-    n_states: object = model.n_states
     n_named = len(states.levels)
-    if n_states is None:
+    if model.n_states is None:
         if not n_named:
             raise DataError("n_states is None, and no time step has a state.\n    Pass n_states.")
         return 0
+    n_states: object = model.n_states
     if not is_integer_at_least(n_states, max(n_named, 1)):
         hint = "Pass families as columns=." if isinstance(n_states, Family | Mapping) else ""
         raise DataError.wrong_type("n_states", repr(n_states), f"a whole number of at least {max(n_named, 1)}", hint)
-    n_unnamed = int(n_states) - n_named  # type: ignore[call-overload]
+    n_unnamed = model.n_states - n_named
     if is_labeled and n_unnamed:
         raise DataError(
             f"n_states is {n_states!r}, but all time steps have known states, of which there are {n_named}.\n"

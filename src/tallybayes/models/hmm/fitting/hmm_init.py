@@ -155,7 +155,8 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
     """Return the statistics of time steps in the states of a path, −1 ignored; resolve the priors if not yet done."""
     n_groups = em.counter.n_groups
     parts = count_path(path, em.sequences, em.step_weight, em.n_states, ends=em.topology.ends)
-    parts += em.component_statistics(np.bincount(groups + 1, em.step_weight, n_groups + 1)[1:])
+    if em.components is not None:
+        parts.append(em.components.counts(np.bincount(groups + 1, em.step_weight, n_groups + 1)[1:]))
     observed = em.counter.count_hard(em.sequences.table, groups, em.step_weight, columnwise=True)
     if em.objective.has_prior and not em.priors_fixed:
         em.fix_priors([*parts, *observed])
