@@ -339,7 +339,7 @@ def parameters_from_model(
                 columns.append(reindex_levels(table, -1, before, now))
             sizes = [len(domain.levels) for domain in levels_now]
             parameters = LevelProbabilities(np.concatenate(columns, axis=-1), Segments(sizes))
-        out.append(FactorScorer(factor, parameters, False, _NO_COLUMNS))
+        out.append(FactorScorer(factor, parameters))
     return out
 
 

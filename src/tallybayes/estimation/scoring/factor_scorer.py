@@ -48,8 +48,8 @@ class FactorScorer(NamedTuple):
 
     factor: Factor
     parameters: Any
-    predictive: bool
-    constant: np.ndarray  # positions of columns of zero variance, which do not change any score
+    predictive: bool = False
+    constant: np.ndarray = NO_COLUMNS  # positions of columns of zero variance, which do not change any score
 
     @property
     def family(self) -> Family:

@@ -13,7 +13,7 @@ from scipy.special import xlogy
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, NoCountsError
 from tallybayes.estimation.estimated_factors import EstimatedFactors
-from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
+from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, take_groups
@@ -200,7 +200,7 @@ class EstimatedHMM:
     def given_scorers(self) -> list[FactorScorer]:
         """The fixed parameters in the order of `pairs`, with mixture components in one axis."""
         by_columns = dict(zip((factor.columns for factor in self.tally.factors), self.given or (), strict=True))
-        scorers = [FactorScorer(factor, by_columns[factor.columns], False, NO_COLUMNS) for factor, _ in self.pairs]
+        scorers = [FactorScorer(factor, by_columns[factor.columns]) for factor, _ in self.pairs]
         n_parts = len(self.chain_factors)
         components = self.topology.components
         if components is None:

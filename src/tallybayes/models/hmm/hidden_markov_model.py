@@ -915,18 +915,17 @@ class HiddenMarkovModel(Model):
     @property
     def start_(self) -> np.ndarray:
         """The initial state probabilities p(first state)."""
-        return np.exp(self._estimated_hmm.parameters.start)
+        return self._estimated_hmm.parameters.tables["start"]
 
     @property
     def transition_(self) -> np.ndarray:
         """The transition matrix p(next state | state), given that the sequence continues; one row for each state."""
-        return np.exp(self._estimated_hmm.parameters.transition)
+        return self._estimated_hmm.parameters.tables["transition"]
 
     @property
     def end_(self) -> np.ndarray | None:
         """The end probabilities p(end | state); None if the end is not modeled."""
-        end = self._estimated_hmm.parameters.end
-        return None if end is None else np.exp(end)
+        return self._estimated_hmm.parameters.tables.get("end")
 
     @property
     def component_(self) -> np.ndarray | None:
@@ -934,9 +933,7 @@ class HiddenMarkovModel(Model):
 
         None if states have no mixture components.
         """
-        components = self._estimated_hmm.topology.components
-        mixed = self._estimated_hmm.parameters.mixed
-        return None if components is None or mixed is None else components.counts(np.exp(mixed.log_weight)).table
+        return self._estimated_hmm.parameters.tables.get("component")
 
     @property
     def emission_(self) -> dict[Any, Any]:

@@ -114,6 +114,16 @@ class HMMParameters(NamedTuple):
         return score
 
     @property
+    def tables(self) -> dict[str, np.ndarray]:
+        """The probabilities of initial states, transitions, ends and components (if modeled), by part."""
+        tables = {"start": np.exp(self.start), "transition": np.exp(self.transition)}
+        if self.end is not None:
+            tables["end"] = np.exp(self.end)
+        if self.mixed is not None:
+            tables["component"] = self.mixed.components.counts(np.exp(self.mixed.log_weight)).table
+        return tables
+
+    @property
     def n_emission_groups(self) -> int:
         """The number of states or, with mixture emissions, of all components."""
         return len(self.start if self.mixed is None else self.mixed.log_weight)

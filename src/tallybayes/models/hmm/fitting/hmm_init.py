@@ -13,7 +13,7 @@ from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_objective import parameters_from_model
 from tallybayes.estimation.em.kmeans_init import kmeans_plus_plus, squared_distances_to_centers
 from tallybayes.estimation.em.soft_counts import AssignNearest, check_same_vocabulary, diagonal_moments_estimate
-from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
+from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
 from tallybayes.models.hmm.fitting.training_sequences import count_path
@@ -67,13 +67,11 @@ def initial_parameters(em: BaumWelch, initial: EstimatedHMM) -> HMMParameters:
 
 def _part_scorers(em: BaumWelch, parameters: HMMParameters) -> list[FactorScorer]:
     """Return the parameters of initial states, transitions, ends and components as scorers."""
-    tables = [np.exp(parameters.start), np.exp(parameters.transition)]
-    points: list[object] = [LevelProbabilities(table, Segments([em.n_states])) for table in tables]
-    points += [] if parameters.end is None else [np.exp(parameters.end)[:, None]]
-    if parameters.mixed is not None:
-        weights = parameters.mixed.components.counts(np.exp(parameters.mixed.log_weight))
-        points.append(LevelProbabilities(weights.table, weights.segments))
-    return [FactorScorer(factor, point, False, NO_COLUMNS) for factor, point in zip(em.parts, points, strict=True)]
+    points: dict[str, object] = {
+        part: table[:, None] if part == "end" else LevelProbabilities(table, Segments(table.shape[-1:]))
+        for part, table in parameters.tables.items()
+    }
+    return [FactorScorer(factor, point) for factor, point in zip(em.parts, points.values(), strict=True)]
 
 
 # ---- From the data --------------------------------------------------------------------------------------------------
