@@ -83,22 +83,22 @@ _ROW = "row (from {first_row})"
 _PARTS = {
     "rows": _Part(
         OutlierRow,
-        "improbable rows ({expected_rows:.2g} expected by chance)",
-        {_ROW: "{row}", "log p(row)": "{log_density:.4g}", "most by": "{column}", "nats": "{nats:.4g}"},
+        "outliers ({expected_rows:.2g} expected by chance)",
+        {_ROW: "{row}", "log p(row)": "{log_density:.4g}", "main column": "{column}", "nats": "{nats:.4g}"},
     ),
     "cells": _Part(
         UnexpectedValue,
-        "cells that were never counted",
+        "unseen levels and values",
         {"column": "{column}", "value": "{value}", "rows": "{rows}", f"first in {_ROW}": "{first}"},
     ),
     "columns": _Part(
         ColumnDrift,
-        "columns, compared to the counted rows",
+        "drift from the training data",
         {
             "column": "{column}",
-            "bits": "{bits:.3f}",
+            "bits per cell": "{bits:.3f}",
             "99 % interval": "{low:.3f} to {high:.3f}",
-            "by chance": "{chance:.2g}",
+            "p-value": "{chance:.2g}",
             "": "{drifted:drifted}",
             "new levels": "{new_levels:4}",
         },
@@ -110,14 +110,14 @@ _PARTS = {
             _ROW: "{row}",
             "label": "{label}",
             "p(label)": "{probability:.2g}",
-            "suggested": "{suggested}",
-            "p(suggested)": "{suggested_probability:.4g}",
+            "predicted": "{suggested}",
+            "p(predicted)": "{suggested_probability:.4g}",
         },
     ),
     "groups": _Part(
         GroupPerformance,
-        "groups",
-        {"group": "{group}", "rows": "{rows}", "loss": "{loss}", "error rate": "{error_rate}", "": "{worse:worse}"},
+        "subgroup performance",
+        {"group": "{group}", "rows": "{rows}", "log loss": "{loss}", "error rate": "{error_rate}", "": "{worse:worse}"},
     ),
 }
 

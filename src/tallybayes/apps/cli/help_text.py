@@ -42,7 +42,7 @@ COMMANDS = {
     "report": "Write an HTML report on a classifier and its predictions.",
     "query": "Compute posterior distributions of a Bayesian network.",
     "spam": "Train and run a spam filter.",
-    "demo": "Demonstrate the library on a synthetic table.",
+    "demo": "Demonstrate the library on a table of 569 tumors.",
 }
 COMPLETION = "Install completion of commands and options for the shell."
 _OPTIONS = {

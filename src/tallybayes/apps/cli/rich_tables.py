@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tallybayes.results.metric_intervals import MetricEstimate
     from tallybayes.results.result import Result
 
+_MAX_CONFUSION = 12  # classes of a confusion matrix; --json has it for any number
 MOST = 40  # maximum lines of a table; --json has all
 
 
@@ -117,6 +118,7 @@ def show_evaluation(result: RowEvaluation) -> None:
         for label, precision, recall, f1_score, support in lines
     ]
     answer_table(("class", "precision", "recall", "F1", "rows"), cells, (1, 2, 3, 4))
+    _show_confusion(result)
     if result.groups:
         print_result("")
         groups = [
@@ -124,6 +126,17 @@ def show_evaluation(result: RowEvaluation) -> None:
             for label, part in result.groups.items()
         ]
         answer_table(("group", "rows", "accuracy", "log loss", "calibration error"), groups, (1, 2, 3, 4))
+
+
+def _show_confusion(result: tb.Evaluation) -> None:
+    """Print the confusion matrix of at most 12 classes."""
+    classes = list(map(str, result.classes.tolist()))
+    if len(classes) > _MAX_CONFUSION:
+        return
+    print_result("\nconfusion matrix (rows: true class, columns: predicted class)\n")
+    counts = result.confusion_matrix.tolist()
+    lines = [(label, *map(rows, line)) for label, line in zip(classes, counts, strict=True)]
+    answer_table(("true \\ predicted", *classes), lines, range(1, len(classes) + 1))
 
 
 def show_explanation(explanation: tb.Explanation, number: int) -> None:

@@ -100,7 +100,7 @@ def audit(
 
     Notes
     -----
-    A row is improbable if log p(row) is below that of many rows drawn from the model (at least 10,000; fewer with more
+    A row is an outlier if log p(row) is below that of many rows drawn from the model (at least 10,000; fewer with more
     than 2,000 columns) with the same cells missing. With so many rows that more than 0.05 would be expected by chance,
     the threshold is extrapolated from the lowest hundredth of the draws. Models that discretize numbers have no
     information beyond the last bin edge. A column has drifted if its divergence from the counted rows has a probability
@@ -368,7 +368,7 @@ def _cell_findings(cells: Sequence[UnexpectedValue]) -> list[str]:
     for name in dict.fromkeys(cell.column for cell in cells):
         own = sorted((cell for cell in cells if cell.column == name), key=lambda cell: -cell.rows)
         values = [f"{_shown(c.value)} ({_rows(c.rows)}, first {c.first})" for c in own]
-        what = "levels that were never counted" if own[0].new_level else "invalid values"
+        what = "unseen levels" if own[0].new_level else "invalid values"
         findings.append(f"{_shown_column(name)} has {what}: {join_some(values)}")
     return findings
 
@@ -376,9 +376,9 @@ def _cell_findings(cells: Sequence[UnexpectedValue]) -> list[str]:
 def _outlier_findings(outliers: Sequence[OutlierRow], expected: float) -> list[str]:
     if not outliers:
         return []
-    rows = [f"row {r.row}" + ("" if r.column is None else f" (most by {_shown(r.column)})") for r in outliers]
-    count = f"{_rows(len(outliers))} {'is' if len(outliers) == 1 else 'are'}"
-    return [f"{count} improbable ({expected:.2g} expected by chance): {join_some(rows)}"]
+    rows = [f"row {r.row}" + ("" if r.column is None else f" (main column {_shown(r.column)})") for r in outliers]
+    count = f"{len(outliers)} outlier{'s' * (len(outliers) != 1)}"
+    return [f"{count} ({expected:.2g} expected by chance): {join_some(rows)}"]
 
 
 def _drift_findings(columns: Sequence[ColumnDrift]) -> list[str]:
@@ -399,7 +399,7 @@ def _group_findings(groups: Sequence[GroupPerformance]) -> list[str]:
     for group in groups:
         if group.worse:
             error = "" if group.error_rate is None else f", error rate {group.error_rate!r}"
-            findings.append(f"group {_shown(group.group)} is worse than all rows: loss {group.loss!r}{error}")
+            findings.append(f"group {_shown(group.group)} is worse than all rows: log loss {group.loss!r}{error}")
     return findings
 
 

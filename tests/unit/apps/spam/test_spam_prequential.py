@@ -77,7 +77,7 @@ def test_the_curve_is_of_the_mails_in_between(folder):
 
 def test_the_command_measures_from_nothing(folder, tmp_path, capsys):
     arguments = ["--ham", str(folder / "ham"), "--spam", str(folder / "spam"), "--learning"]
-    assert main(["spam", "evaluate", *arguments, "--picture", str(tmp_path / "curve.svg")]) == 0
+    assert main(["spam", "evaluate", *arguments, "--plot", str(tmp_path / "curve.svg")]) == 0
     assert "30 ham and 30 spam" in capsys.readouterr().out
     assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
 
@@ -87,8 +87,8 @@ def test_pictures_of_how_honest_it_is(folder, tmp_path, capsys):
     store = ["--store", str(tmp_path / "s.sqlite")]
     kinds = ["--ham", str(folder / "ham"), "--spam", str(folder / "spam")]
     assert main(["spam", "learn", *kinds, *store]) == 0
-    assert main(["spam", "stats", *store, "--picture", str(tmp_path / "honest.svg")]) == 0
-    assert main(["spam", "evaluate", *kinds, *store, "--picture", str(tmp_path / "given.svg")]) == 0
+    assert main(["spam", "stats", *store, "--plot", str(tmp_path / "honest.svg")]) == 0
+    assert main(["spam", "evaluate", *kinds, *store, "--plot", str(tmp_path / "given.svg")]) == 0
     assert capsys.readouterr().out.count("\nwrote ") == 2
     for name in ("honest.svg", "honest-before.svg", "given.svg"):
         assert (tmp_path / name).stat().st_size > 1000
@@ -97,5 +97,5 @@ def test_pictures_of_how_honest_it_is(folder, tmp_path, capsys):
 def test_no_picture_without_both_classes(folder, tmp_path, capsys):
     store = ["--store", str(tmp_path / "s.sqlite")]
     main(["spam", "learn", "--ham", str(folder / "ham"), *store])
-    assert main(["spam", "stats", *store, "--picture", str(tmp_path / "honest.svg")]) == 3
+    assert main(["spam", "stats", *store, "--plot", str(tmp_path / "honest.svg")]) == 3
     assert "learned ham and learned spam" in capsys.readouterr().err

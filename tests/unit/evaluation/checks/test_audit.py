@@ -206,7 +206,7 @@ def test_rows_have_the_numbers_that_are_asked_for(model):
         assert text.startswith(f"400 rows, numbered from {first}: ")
         assert f"row (from {first})" in text
         assert f"first in row (from {first})" in text
-        assert any(f"row {33 + first} (most by 'size')" in said for said in found.findings)
+        assert any(f"row {33 + first} (main column 'size')" in said for said in found.findings)
         assert any(f"'zebra' (1 row, first {7 + first})" in said for said in found.findings)
         assert f"row (from {first})" in found._repr_html_()
 

@@ -101,7 +101,7 @@ def test_an_explanation_adds_up(learned, done):
 @pytest.mark.slow
 def test_an_explanation_as_a_picture(learned, done):
     pytest.importorskip("matplotlib")
-    assert "wrote why.svg" in done("spam explain test/spam/50.eml --picture why.svg")
+    assert "wrote why.svg" in done("spam explain test/spam/50.eml --plot why.svg")
     assert (learned / "why.svg").read_text().count("<path") > 5
 
 

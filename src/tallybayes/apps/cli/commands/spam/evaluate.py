@@ -21,7 +21,7 @@ def evaluate(
     thresholds: str | None = None,
     costs: str | None = None,
     learning: bool = False,
-    picture: File | None = None,
+    plot: File | None = None,
     json: bool = False,
 ) -> None:
     """Compute metrics of the verdicts on mail with known class.
@@ -31,8 +31,8 @@ def evaluate(
 
       tally spam evaluate --ham test/ham --spam test/spam
       tally spam evaluate --ham a.mbox --spam b.mbox --thresholds 0.5,0.5
-      tally spam evaluate --ham a.mbox --spam b.mbox --picture reliability.svg
-      tally spam evaluate --ham a.mbox --spam b.mbox --learning --picture curve.svg
+      tally spam evaluate --ham a.mbox --spam b.mbox --plot reliability.svg
+      tally spam evaluate --ham a.mbox --spam b.mbox --learning --plot curve.svg
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def evaluate(
         Costs of a false positive, a false negative and an unsure verdict; instead of --thresholds.
     learning
         Prequential evaluation from an empty filter: classify, then learn each mail in order of date. No store is used.
-    picture
+    plot
         Plot the reliability diagram; with --learning, the learning curve. A file with suffix .svg, .pdf or .png.
     json
         Write all metrics as JSON.
@@ -61,12 +61,12 @@ def evaluate(
 
     limits = thresholds_of(thresholds, costs)
     if learning:
-        verdicts = _prequential(plain_paths(ham), plain_paths(spam), limits, picture)
+        verdicts = _prequential(plain_paths(ham), plain_paths(spam), limits, plot)
     else:
         verdicts = _by_store(store, {"ham": ham, "spam": spam}, limits)
-        if picture is not None:
+        if plot is not None:
             odds = [verdict.log_odds for class_verdicts in verdicts for verdict in class_verdicts]
-            draw_reliability(odds, [False] * len(verdicts[0]) + [True] * len(verdicts[1]), picture)
+            draw_reliability(odds, [False] * len(verdicts[0]) + [True] * len(verdicts[1]), plot)
     metrics = compute_metrics(*verdicts)
     if json:
         answer_json(metrics)
@@ -85,8 +85,8 @@ def evaluate(
     print_result(f"  unsure              {metrics['unsure_ham']:>6,} ham, {metrics['unsure_spam']:,} spam")
     print_result(f"  (1 − AUC) %         {metrics['one_minus_auc_percent']:>6.4f}")
     print_result(f"  log loss (nats)     {metrics['log_loss']:>6.4f}")
-    if picture is not None:
-        print_result(f"\nwrote {picture}")
+    if plot is not None:
+        print_result(f"\nwrote {plot}")
 
 
 def _by_store(store: str | None, paths_by_class: dict[str, tuple[str, ...]], limits: Thresholds) -> list[list[Verdict]]:
@@ -108,7 +108,7 @@ def _by_store(store: str | None, paths_by_class: dict[str, tuple[str, ...]], lim
 
 
 def _prequential(
-    ham: tuple[str, ...], spam: tuple[str, ...], limits: Thresholds, picture: str | None
+    ham: tuple[str, ...], spam: tuple[str, ...], limits: Thresholds, plot: str | None
 ) -> list[list[Verdict]]:
     """Return the verdicts on ham and on spam by prequential evaluation: each mail is classified, then learned."""
     import tallybayes as tb
@@ -123,8 +123,8 @@ def _prequential(
     for label, verdicts in zip(("ham", "spam"), by_class, strict=True):
         if not verdicts:
             raise CommandError(f"--{label} has no mail.")
-    if picture is not None:
+    if plot is not None:
         sizes, error, log_loss = learning_curve(results)
         curves = tb.LearningCurves(["test-then-train"], sizes, error[None, :, None], log_loss[None, :, None])
-        curves.plot().save(picture)
+        curves.plot().save(plot)
     return by_class

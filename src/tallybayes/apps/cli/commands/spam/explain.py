@@ -20,7 +20,7 @@ def explain(
     *,
     store: File | None = None,
     most: Annotated[int, Parameter(show_default=True)] = 20,
-    picture: File | None = None,
+    plot: File | None = None,
     json: bool = False,
 ) -> None:
     """Show the weights of evidence of the words of a mail.
@@ -31,7 +31,7 @@ def explain(
 
       tally spam explain mail.eml
       tally spam explain --most 50 < mail.eml
-      tally spam explain mail.eml --picture why.svg
+      tally spam explain mail.eml --plot why.svg
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def explain(
         The store: a file or a PostgreSQL address, postgresql://…
     most
         Maximum number of words to show.
-    picture
+    plot
         Plot the weights, too: a file with suffix .svg, .pdf or .png.
     json
         Write all weights as JSON.
@@ -62,8 +62,8 @@ def explain(
         prior, evidence = evidence_of(counts, raw)
         label = counts.label_of(content_id(raw))
     identity = content_id(raw).hex()
-    if picture is not None:
-        _draw(picture, prior, evidence, verdict.log_odds)
+    if plot is not None:
+        _draw(plot, prior, evidence, verdict.log_odds)
     if json:
         head = {"file": name, "id": identity, "learned_as": label, **verdict._asdict()}
         answer_json({**head, "words": evidence, "before_any_word": prior})
@@ -76,8 +76,8 @@ def explain(
         lines.append((f"{len(remaining):,} more words", f"{sum(word.weight for word in remaining):+.3f}", "", ""))
     lines.append(("prior", f"{prior:+.3f}", "", ""))
     answer_table(("word", "weight", "in ham", "in spam"), [tuple(map(printable, line)) for line in lines], (1, 2, 3))
-    if picture is not None:
-        print_result(f"\nwrote {picture}")
+    if plot is not None:
+        print_result(f"\nwrote {plot}")
 
 
 class _Weights:

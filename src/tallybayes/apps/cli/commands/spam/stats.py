@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from tallybayes.apps.spam.store.spam_store import Store
 
 
-def stats(*, store: File | None = None, check: bool = False, picture: File | None = None, json: bool = False) -> None:
+def stats(*, store: File | None = None, check: bool = False, plot: File | None = None, json: bool = False) -> None:
     """Show the numbers of mails and words, and the size of the store.
 
     For example
 
       tally spam stats
       tally spam stats --check
-      tally spam stats --picture calibrated.svg
+      tally spam stats --plot calibrated.svg
       tally spam stats --store postgresql://server/mail --json
 
     Parameters
@@ -29,7 +29,7 @@ def stats(*, store: File | None = None, check: bool = False, picture: File | Non
         The store: a file or a PostgreSQL address, postgresql://…
     check
         Recount all stored mails; exit with an error that lists the differences, if any.
-    picture
+    plot
         Plot reliability diagrams of the leave-one-out probabilities of the learned mails: NAME-before.svg before
         calibration, NAME.svg after it.
     json
@@ -42,8 +42,8 @@ def stats(*, store: File | None = None, check: bool = False, picture: File | Non
     with Store(store, read_only=True) as counts:
         numbers = store_stats(counts)
         differences = check_integrity(counts) if check else []
-        if picture is not None:
-            _draw(counts, picture)
+        if plot is not None:
+            _draw(counts, plot)
     if differences:
         raise CommandError(f"the counts of {numbers['store']} are inconsistent:\n    " + "\n    ".join(differences))
     if json:
@@ -69,17 +69,17 @@ def stats(*, store: File | None = None, check: bool = False, picture: File | Non
     print_result(f"  calibrated      {'not yet' if at is None else f'at {at:,} mails'}")
     if check:
         print_result("  consistent      yes: all mails recounted")
-    if picture is not None:
-        print_result(f"\nwrote {_path_before(picture)} and {picture}")
+    if plot is not None:
+        print_result(f"\nwrote {_path_before(plot)} and {plot}")
 
 
-def _path_before(picture: str) -> str:
+def _path_before(plot: str) -> str:
     """Return the file name of the plot before calibration."""
-    path = Path(picture)
+    path = Path(plot)
     return str(path.with_name(f"{path.stem}-before{path.suffix}"))
 
 
-def _draw(counts: Store, picture: str) -> None:
+def _draw(counts: Store, plot: str) -> None:
     """Plot the reliability diagrams of the leave-one-out probabilities, before and after calibration."""
     from tallybayes.apps.spam.spam_calibration import leave_one_out_log_odds
     from tallybayes.apps.spam.spam_metrics import draw_reliability
@@ -91,5 +91,5 @@ def _draw(counts: Store, picture: str) -> None:
     if not 0 < messages.is_spam.sum() < len(messages.is_spam):
         raise CommandError("a reliability diagram requires learned ham and learned spam.")
     plain = SpamCalibration(0.0, (1.0,) * len(TOKEN_KINDS))
-    for calibration, path in ((plain, _path_before(picture)), (calibration_of(counts.state()), picture)):
+    for calibration, path in ((plain, _path_before(plot)), (calibration_of(counts.state()), plot)):
         draw_reliability(leave_one_out_log_odds(messages, calibration), messages.is_spam, path)
