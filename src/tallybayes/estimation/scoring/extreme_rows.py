@@ -39,12 +39,12 @@ def rows_without_precision(best: np.ndarray) -> np.ndarray | None:
     return np.flatnonzero(~(best >= LOST))
 
 
-def rescore_extreme_rows(plan: RowScorer, table: Table, found: ClassPosterior) -> ClassPosterior:
-    """Return the class posteriors with rows far from every class scored again, precisely."""
-    lost = rows_without_precision(found.log_density)
-    forms = {} if lost is None else _measured_forms(plan)
-    if lost is None or not forms:
-        return found
+def rescore_extreme_rows(plan: RowScorer, table: Table, found: ClassPosterior) -> None:
+    """Score the rows again that are far from every class, precisely."""
+    lost = np.flatnonzero(~(found.log_density >= LOST))
+    forms = _measured_forms(plan)
+    if not forms:
+        return
     joint, common = far_joint(plan, table.rows(lost), forms)
     possible = np.isfinite(joint).any(
         axis=1
@@ -55,7 +55,6 @@ def rescore_extreme_rows(plan: RowScorer, table: Table, found: ClassPosterior) -
     total = logsumexp(joint, axis=1)
     found.log_proba[lost] = joint - total[:, None]
     found.log_density[lost] = np.maximum(common + total, np.finfo(float).min)  # −inf is for impossible rows
-    return found
 
 
 def settled_best(plan: RowScorer, table: Table, best: np.ndarray, lost: np.ndarray | None) -> np.ndarray:

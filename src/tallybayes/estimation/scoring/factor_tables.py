@@ -56,6 +56,8 @@ class FactorTables:
 
     def __init__(self, scorer: FactorScorer, domains: Sequence[Domain], unseen: str, impossible: np.ndarray) -> None:
         self.scorer = scorer
+        self.family = scorer.family
+        self.columns = scorer.factor.columns
         self.domains = domains
         self.unseen = unseen
         self.impossible = impossible
@@ -65,7 +67,7 @@ class FactorTables:
 
     def cells(self, table: Table) -> Any:
         """Return the cells of the factor, ready for its scorer."""
-        return factor_cells(table, self.scorer.factor.columns, self.scorer.family, self.domains, self.unseen)
+        return factor_cells(table, self.columns, self.family, self.domains, self.unseen)
 
     # ---- Tables -----------------------------------------------------------------------------------------------------
 
@@ -161,14 +163,13 @@ class FactorTables:
 
         `counted` rows are valid and not checked. Unless `whole`, words are looked up while text is tokenized.
         """
-        family = self.scorer.family
+        family = self.family
         if family.cell_type == "codes" and isinstance(self.form, LogTableForm):
             return self._label_block(table)
-        columns = self.scorer.factor.columns
-        texts = None if whole else table.columns.get(columns[0])
+        texts = None if whole else table.columns.get(self.columns[0])
         if isinstance(texts, Texts) and (words := self._word_scores(texts)) is not None:
             return words, "words"
-        block = table.numbers(columns)
+        block = table.numbers(self.columns)
         if isinstance(block, SparseRows):
             if self.sparse is None or (not self.needs_complete_rows and block.has_missing):
                 return None
@@ -179,17 +180,17 @@ class FactorTables:
         if isinstance(block, SparseRows):
             return block, "sparse"
         if family.transforms:
-            key = (columns, family)
+            key = (self.columns, family)
             table.cache[key] = block = table.cache[key] if key in table.cache else transform(family, block)
         return block, "dense"
 
     def array_block(self, X: np.ndarray) -> tuple[np.ndarray, Form] | None:
         """Return the columns of a plain array and their form; None if the kernels cannot read them directly."""
-        names = self.scorer.factor.columns
+        names = self.columns
         first = names[0] if names else 0
         if not isinstance(first, int) or names != tuple(range(first, first + len(names))):
             return None
-        if self.scorer.family.transforms:
+        if self.family.transforms:
             return None
         labels = isinstance(self.form, LogTableForm)
         if not (self.reads_directly(X.dtype) if labels else self.dense is not None):
@@ -200,7 +201,7 @@ class FactorTables:
 
     def _label_block(self, table: Table) -> tuple[Dense, Form]:
         """Return categorical columns as codes, and the kernel factor for them; the table is permuted, not the rows."""
-        names = self.scorer.factor.columns
+        names = self.columns
         matrix = table.matrix
         if matrix is not None and matrix.dtype in NATIVE and self.reads_directly(matrix.dtype):
             block = table.numbers(names)
@@ -224,7 +225,7 @@ class FactorTables:
 
     def check_rows(self, block: Dense | SparseRows) -> None:
         """Raise DataError for missing or negative cells if rows have to be complete; the kernels check other cells."""
-        if self.scorer.family.transforms:  # the kernels see transformed cells
+        if self.family.transforms:  # the kernels see transformed cells
             check_cells(self.scorer, _as_array(block))
         elif self.needs_complete_rows and not isinstance(block, SparseRows) and n_columns(block):
             columns: Sequence[np.ndarray] = [block] if isinstance(block, np.ndarray) else block
@@ -241,7 +242,7 @@ class FactorTables:
             return
         # Whitening rows needs no array of shape (rows, classes, columns), so an array is scored in one piece: NumPy's
         # threads then stay busy. An invalid cell shows in the result.
-        family = self.scorer.family
+        family = self.family
         light = family.full_moments
         step = chunk_rows((out.shape[1] + 1) * (4 if isinstance(rows, SparseRows) else 1), n_columns(rows))
         if light:
@@ -258,7 +259,7 @@ class FactorTables:
 
     def log_base(self, block: Dense | SparseRows) -> np.ndarray | None:
         """Return the terms of log p(row) that all classes share and the forms leave out; None if there are none."""
-        family = self.scorer.family
+        family = self.family
         if family.transforms:
             return log_jacobian(family, np.delete(_as_array(block), self.scorer.constant, axis=1))
         if not isinstance(self.form, LinearLogForm) or self.form.base is None:

@@ -11,7 +11,12 @@ from tallybayes import kernels
 from tallybayes.data.table import Table
 from tallybayes.errors import CellError, DataError
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule
-from tallybayes.estimation.scoring.extreme_rows import rescore_extreme_rows, rows_without_precision, settled_best
+from tallybayes.estimation.scoring.extreme_rows import (
+    LOST,
+    rescore_extreme_rows,
+    rows_without_precision,
+    settled_best,
+)
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.estimation.scoring.factor_tables import NATIVE, FactorTables, Form
 from tallybayes.families._shared.blocks import SparseRows, cell, n_columns
@@ -74,7 +79,9 @@ class RowScorer:
             found = ClassPosterior(*self._run(rows.scorer.posterior, rows, table.n_rows, self.log_prior))
             for base in self._log_bases(rows.blocks, {}) if whole else ():
                 found.log_density[:] += base
-        return rescore_extreme_rows(self, table, found)
+        if table.n_rows and not found.log_density.min() >= LOST:
+            rescore_extreme_rows(self, table, found)
+        return found
 
     def uses_kernels(self, table: Table, n_scorers: int = 0) -> bool:
         """Return whether the kernels score every factor of these rows, and this number of scorers fits the cache."""

@@ -50,4 +50,4 @@ class ClosedForm(Generic[Result]):
 
     def __call__(self, family: Any, *arguments: Any) -> Result:
         """Evaluate the closed form of the family's class, or the default."""
-        return self.of(type(family))(family, *arguments)
+        return self.registry.get(type(family), self.default)(family, *arguments)
