@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -126,18 +127,16 @@ class FactorTables:
     def direct(self) -> KernelFactor | None:
         """The log table indexed by the values of small integer columns; None for other columns."""
         domains = self.domains
-        if self.unseen != "missing" or not domains:
+        if self.unseen != "missing" or not domains or any(domain.kind not in ("int", "bool") for domain in domains):
             return None
-        if any(d.kind not in ("int", "bool") or min(d.levels) < 0 or max(d.levels) >= _DIRECT_LEVELS for d in domains):
-            return None
-        assert isinstance(self.form, LogTableForm)
         sizes = [int(max(domain.levels)) + 1 for domain in domains]
-        parts = []
-        for domain, size, cells in zip(domains, sizes, self.form.segments.split(self.log_table.T), strict=True):
-            table = np.zeros((size, len(self.impossible)))  # an integer between the levels is unseen: it adds zero
-            table[np.array(domain.levels, dtype=np.intp)] = cells.T
-            parts.append(table)
-        return ("codes", np.array(sizes), np.concatenate(parts), "missing")
+        if max(sizes) > _DIRECT_LEVELS or min(min(domain.levels) for domain in domains) < 0:
+            return None
+        starts = itertools.accumulate(sizes, initial=0)
+        rows = [start + level for start, domain in zip(starts, domains, strict=False) for level in domain.levels]
+        table = np.zeros((sum(sizes), len(self.impossible)))  # an integer between the levels is unseen: it adds zero
+        table[rows] = self.log_table
+        return ("codes", np.array(sizes), table, "missing")
 
     def reads_directly(self, dtype: np.dtype) -> bool:
         """Return whether the integers of an array are the codes of a categorical factor."""
