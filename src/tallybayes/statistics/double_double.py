@@ -13,10 +13,10 @@ from types import EllipsisType
 import numpy as np
 import numpy.typing as npt
 
+from tallybayes._utils.error_free import quick_two_sum, two_product, two_sum
+
 Part = int | slice | EllipsisType | np.ndarray | None
 Index = Part | tuple[Part, ...]
-
-_SPLITTER = 134217729.0  # 2**27 + 1: splits a float64 into two halves of 26 bits, whose products are exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +91,10 @@ class DoubleDouble:
         return DoubleDouble(-self.high, -self.low)
 
     def __add__(self, other: DoubleDouble) -> DoubleDouble:
-        high, error = _two_sum(self.high, other.high)
-        low, low_error = _two_sum(self.low, other.low)
-        high, error = _quick_two_sum(high, error + low)
-        return DoubleDouble(*_quick_two_sum(high, error + low_error))
+        high, error = two_sum(self.high, other.high)
+        low, low_error = two_sum(self.low, other.low)
+        high, error = quick_two_sum(high, error + low)
+        return DoubleDouble(*quick_two_sum(high, error + low_error))
 
     def __sub__(self, other: DoubleDouble) -> DoubleDouble:
         return self + (-other)
@@ -102,10 +102,10 @@ class DoubleDouble:
     def __mul__(self, other: DoubleDouble | float | np.ndarray) -> DoubleDouble:
         if not isinstance(other, DoubleDouble):
             other = np.asarray(other, dtype=np.float64)
-            high, error = _two_product(self.high, other)
-            return DoubleDouble(*_quick_two_sum(high, error + self.low * other))
-        high, error = _two_product(self.high, other.high)
-        return DoubleDouble(*_quick_two_sum(high, error + (self.high * other.low + self.low * other.high)))
+            high, error = two_product(self.high, other)
+            return DoubleDouble(*quick_two_sum(high, error + self.low * other))
+        high, error = two_product(self.high, other.high)
+        return DoubleDouble(*quick_two_sum(high, error + (self.high * other.low + self.low * other.high)))
 
     def __truediv__(self, other: DoubleDouble) -> DoubleDouble:
         """Divide elementwise; the divisor must not contain zeros."""
@@ -113,8 +113,8 @@ class DoubleDouble:
         rest = self - other * first
         second = rest.high / other.high
         rest = rest - other * second
-        high, low = _quick_two_sum(first, second)
-        return DoubleDouble(*_quick_two_sum(high, low + rest.high / other.high))
+        high, low = quick_two_sum(first, second)
+        return DoubleDouble(*quick_two_sum(high, low + rest.high / other.high))
 
     def sum(self, axis: tuple[int, ...]) -> DoubleDouble:
         """Sum over some axes in double-double arithmetic, pairwise in index order."""
@@ -137,28 +137,3 @@ def read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.setflags(write=False)
     return view
-
-
-def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a + b and its exact rounding error (Knuth's two-sum)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-def _quick_two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a + b and its exact rounding error if |a| >= |b| (Dekker's fast two-sum)."""
-    total = a + b
-    return total, b - (total - a)
-
-
-def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a · b and its rounding error, exact below 1e300 (Dekker, 1971, with Veltkamp's splitting)."""
-    product = a * b
-    a_wide = a * _SPLITTER
-    b_wide = b * _SPLITTER
-    a_high = a_wide - (a_wide - a)
-    b_high = b_wide - (b_wide - b)
-    a_low = a - a_high
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

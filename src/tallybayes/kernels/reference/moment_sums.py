@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tallybayes._utils.error_free import two_product, two_sum
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array
 from tallybayes.kernels.reference.groups import as_matrix, present_rows, raise_first, row_sets, rows_of
 
@@ -13,29 +14,10 @@ SCATTER_BLOCK = 1024  # number of rows that are summed in float64 before they ar
 DoubleDouble = tuple[Float64Array, Float64Array]
 
 
-def _two_sum(a: Float64Array, b: Float64Array) -> DoubleDouble:
-    """Return the rounded sum and its exact error (Knuth's two-sum)."""
-    high = a + b
-    virtual = high - a
-    return high, (a - (high - virtual)) + (b - virtual)
-
-
-def _two_product(a: Float64Array, b: Float64Array) -> DoubleDouble:
-    """Return the rounded product and its exact error (Dekker, 1971, with Veltkamp's splitting)."""
-    high = a * b
-    a_wide = a * 134217729.0
-    b_wide = b * 134217729.0
-    a_high = a_wide - (a_wide - a)
-    b_high = b_wide - (b_wide - b)
-    a_low = a - a_high
-    b_low = b - b_high
-    return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
 def _add(a: DoubleDouble, b: DoubleDouble) -> DoubleDouble:
     """Return the sum of two double-double arrays."""
-    high, error = _two_sum(a[0], b[0])
-    return _two_sum(high, error + (a[1] + b[1]))
+    high, error = two_sum(a[0], b[0])
+    return two_sum(high, error + (a[1] + b[1]))
 
 
 def _sum_rows(high: Float64Array, low: Float64Array) -> DoubleDouble:
@@ -89,10 +71,10 @@ def sum_moments(
         v = values[position[rows]]
         w = (np.ones(len(rows)) if row_weights is None else row_weights)[:, None]
         w = np.where(missing[position[rows]], 0.0, w) if any_missing else w
-        square, square_error = _two_product(v, v)
-        product, product_error = _two_product(w, square)
+        square, square_error = two_product(v, v)
+        product, product_error = two_product(w, square)
         weights[0][g], weights[1][g] = _sum_rows(w, np.zeros_like(w))
-        firsts[0][g], firsts[1][g] = _sum_rows(*_two_product(w, v))
+        firsts[0][g], firsts[1][g] = _sum_rows(*two_product(w, v))
         seconds[0][g], seconds[1][g] = _sum_rows(product, product_error + w * square_error)
     return *weights, *firsts, *seconds
 
@@ -152,13 +134,13 @@ def _shift(
     sums = weighted.sum(axis=0)
     scatter = weighted.T @ y
     scatter = np.triu(scatter) + np.triu(scatter, 1).T
-    shift, shift_error = _two_sum(center, -anchor)  # δ, exact as a pair; the error is usually 0
+    shift, shift_error = two_sum(center, -anchor)  # δ, exact as a pair; the error is usually 0
     # Σw·v = s + W·δ, and Σw·v·vᵀ = S + s·δᵀ + δ·sᵀ + W·δ·δᵀ = S + δ·sᵀ + (s + W·δ)·δᵀ, with double-double products.
-    moved, moved_error = _two_product(np.full_like(shift, total[0]), shift)
+    moved, moved_error = two_product(np.full_like(shift, total[0]), shift)
     first = _add((sums, np.zeros_like(sums)), (moved, moved_error + total[0] * shift_error + total[1] * shift))
     second: DoubleDouble = (scatter, np.zeros_like(scatter))
     for left, right in (((shift, shift_error), (sums, np.zeros_like(sums))), (first, (shift, shift_error))):
-        product, error = _two_product(left[0][:, None], right[0][None, :])
+        product, error = two_product(left[0][:, None], right[0][None, :])
         error = error + left[0][:, None] * right[1][None, :] + left[1][:, None] * right[0][None, :]
         second = _add(second, (product, error))
     upper = np.triu(np.ones(scatter.shape, dtype=bool))
