@@ -158,6 +158,21 @@ def check_anchor(anchor: Sequence[float] | Float64Array, n_columns: int) -> Floa
     return values
 
 
+def check_floats(values: object, name: str, shape: tuple[int | None, ...], *, logs: bool = False) -> Float64Array:
+    """Return contiguous float64 of this shape, where None is any length; raise ValueError for NaN and infinity.
+
+    Logarithms may be −inf.
+    """
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"{name} has shape {array.shape}, expected {str(shape).replace('None', 'any')}")
+    if logs and array.size and not array.max() < np.inf:
+        raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
+    if not logs and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds a number that is not finite")
+    return array
+
+
 def check_sparse(indptr: AnyArray, indices: AnyArray, data: AnyArray, n_columns: int) -> int:
     """Return the number of rows of a CSR matrix after checking shapes and types of its three arrays."""
     check_array(indptr, "indptr", 1, INDEX_TYPES)

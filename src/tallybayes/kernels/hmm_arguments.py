@@ -86,13 +86,15 @@ class CheckedInput(NamedTuple):
 
 def check(model: HMMInput) -> CheckedInput:
     """Return the input as contiguous arrays, or raise ValueError or TypeError. The kernels check the emissions."""
-    start = _logarithms(model.start, "start", (None,))
+    start = _arguments.check_floats(model.start, "start", (None,), logs=True)
     n_states = len(start)
     if not n_states:
         raise ValueError("start is empty, expected at least one state")
     gapped = model.transition if isinstance(model.transition, GappedTransitions) else None
-    transition = _logarithms(gapped.transition if gapped else model.transition, "transition", (n_states, n_states))
-    end = None if model.end is None else _logarithms(model.end, "end", (n_states,))
+    transition = _arguments.check_floats(
+        gapped.transition if gapped else model.transition, "transition", (n_states, n_states), logs=True
+    )
+    end = None if model.end is None else _arguments.check_floats(model.end, "end", (n_states,), logs=True)
     emission, n_steps = _check_emission(model.emission, n_states)
     offsets = _check_offsets(model.offsets, n_steps)
     return CheckedInput(start, transition, end, emission, offsets, gapped.gaps if gapped else None)
@@ -124,17 +126,6 @@ def _check_range(numbers: Float64Array, name: str, below: float, expected: str) 
         raise ValueError(f"{name} runs from {numbers.min()} to {numbers.max()}, expected {expected}")
 
 
-def _logarithms(values: object, name: str, shape: tuple[int | None, ...]) -> Float64Array:
-    """Return contiguous float64 of this shape, where None is any length; raise ValueError for NaN and +inf."""
-    logs = np.ascontiguousarray(values, dtype=np.float64)
-    if logs.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, logs.shape, strict=True)):
-        expected = str(shape).replace("None", "any")
-        raise ValueError(f"{name} has shape {logs.shape}, expected {expected}")
-    if logs.size and not logs.max() < np.inf:
-        raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
-    return logs
-
-
 def _check_emission(emission: Emission, n_states: int) -> tuple[Float64Array | tuple[AnyArray, Float64Array], int]:
     """Return the emissions as contiguous arrays, and the number of steps."""
     if isinstance(emission, tuple):
@@ -142,7 +133,7 @@ def _check_emission(emission: Emission, n_states: int) -> tuple[Float64Array | t
             raise ValueError(f"emission is a tuple of {len(emission)}, expected codes and a table")
         codes, table = emission
         _arguments.check_array(codes, "the codes of emission", 1, _arguments.CODE_TYPES)
-        logs = _logarithms(table, "the table of emission", (None, n_states))
+        logs = _arguments.check_floats(table, "the table of emission", (None, n_states), logs=True)
         if len(logs) > _MAX_LEVELS:
             raise ValueError(f"the table of emission has {len(logs)} levels, expected at most {_MAX_LEVELS}")
         return (codes, logs), len(codes)

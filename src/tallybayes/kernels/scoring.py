@@ -123,10 +123,9 @@ class Scorer:
     __slots__ = ("_prepared", "_sparse", "n_bytes", "n_classes", "shape")
 
     def __init__(self, start: npt.ArrayLike, factors: Sequence[Factor]) -> None:
-        log_prior = np.ascontiguousarray(start, dtype=np.float64)
-        if log_prior.ndim != 1 or not len(log_prior):
-            raise ValueError(f"start has shape {log_prior.shape}, expected one axis with at least one class")
-        _check_log_values(log_prior, "start")
+        log_prior = _arguments.check_floats(start, "start", (None,), logs=True)
+        if not len(log_prior):
+            raise ValueError("start is empty, expected at least one class")
         checked = [_check_factor(factor, f"factors[{i}]", len(log_prior)) for i, factor in enumerate(factors)]
         self.n_classes = len(log_prior)
         self.n_bytes = sum(part.nbytes for factor in checked for part in factor if isinstance(part, np.ndarray))
@@ -360,12 +359,6 @@ def _check_output(array: Float64Array, name: str, shape: tuple[int, ...]) -> Non
         raise ValueError(f"{name} cannot be written to, expected contiguous float64")
 
 
-def _check_log_values(values: Float64Array, name: str) -> None:
-    """Raise ValueError for NaN and +inf."""
-    if values.size and not values.max() < np.inf:
-        raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
-
-
 class _Kind(NamedTuple):
     """The parts of a kind of factor: its tables, one row per column and one column per class, and a choice."""
 
@@ -407,26 +400,17 @@ def _check_factor(factor: Factor, name: str, n_classes: int) -> Factor:
     if kind == "left_out":
         if not 0 <= factor[1] < n_classes:
             raise ValueError(f"{name} is of class {factor[1]}, expected 0 to {n_classes - 1}")
-        return "left_out", int(factor[1]), *(table[:, 0] for table in tables)
+        return "left_out", int(factor[1]), *tables
     return (*factor[:first], *tables, *factor[first + n_tables :])
 
 
 def _check_tables(factor: Factor, name: str, n_classes: int) -> list[Float64Array]:
     """Return the tables of a factor as contiguous float64, or raise ValueError."""
-    kind, first, n_tables = factor[0], _KINDS[factor[0]].first, _KINDS[factor[0]].n_tables
-    of_one_class = kind == "left_out"
-    tables = []
-    for number, part in enumerate(factor[first : first + n_tables], first):
-        table = np.ascontiguousarray(part, dtype=np.float64)
-        table = table.reshape(-1, 1) if of_one_class else table
-        if table.ndim != 2 or table.shape[1] != (1 if of_one_class else n_classes):
-            expected = f"expected two axes, the second of length {n_classes}"
-            raise ValueError(f"part {number} of {name} has shape {table.shape}, {expected}")
-        if kind == "codes" or (kind == "sparse" and factor[-1] != "finite"):
-            _check_log_values(table, f"part {number} of {name}")
-        elif not np.isfinite(table).all():
-            raise ValueError(f"part {number} of {name} holds a number that is not finite")
-        tables.append(table)
+    kind, (_, first, n_tables, _) = factor[0], _KINDS[factor[0]]
+    logs = kind == "codes" or (kind == "sparse" and factor[-1] != "finite")
+    shape = (None,) if kind == "left_out" else (None, n_classes)
+    parts = enumerate(factor[first : first + n_tables], first)
+    tables = [_arguments.check_floats(part, f"part {i} of {name}", shape, logs=logs) for i, part in parts]
     rows = [len(table) for table in tables]
     if len(set(rows)) > 1:
         raise ValueError(f"the tables of {name} have {rows} rows, expected as many in each: one for each column")
