@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _BATCH_BYTES = 2 << 20  # of a batch of a Parquet file; some batches are in memory at a time
-_BATCH_ROWS = 1 << 15  # its rows, at least, unless columns are many
+_BATCH_ROWS = 1 << 14  # its rows, at least, unless columns are many
 _LARGEST = 1 << 25  # bytes of the largest row group whose column chunks are read whole
 _BUFFER = 1 << 16  # bytes of a larger column chunk that are read at a time
 _MOST_ROWS = 1 << 22  # rows of a row group of small pages that is read through buffers
@@ -109,7 +109,8 @@ class ArrowFiles(Files):
             for f in schema
             if pa.types.is_dictionary(f.type)
         }
-        # Arrow's default allocator mimalloc keeps up to 100 MB of freed memory of the decoding threads.
+        # Arrow's default allocator mimalloc keeps up to 100 MB of freed memory of the decoding threads. Arrow uses it
+        # for pages whatever the pool: 1 MB for every column (Arrow 26).
         jemalloc = "jemalloc" in pa.supported_memory_backends()
         pool = pa.jemalloc_memory_pool() if jemalloc else pa.default_memory_pool()
         groups = range(metadata.num_row_groups)
@@ -117,16 +118,17 @@ class ArrowFiles(Files):
         # buffers. A buffer grows to the size of its chunk where pages have less than 16 kB (Arrow 26).
         largest = max((metadata.row_group(k).total_byte_size for k in groups), default=0)
         copied = _GIVE_BACK is not None and any(_has_small_pages(metadata, k) for k in groups)
-        buffer = _BUFFER if largest > _LARGEST and not copied else 0
+        buffer = _BUFFER if largest > _LARGEST and not copied else 0  # then one thread decodes, in less memory
 
         def decoded(as_codes: Iterable[str], columns: Sequence[int], n_rows: int) -> Iterator[pa.RecordBatch]:
             with closing(pq.core.ParquetReader(pool)) as reader, _mapped_copy(path, copied) as copy:
                 source = path if copy is None else pa.py_buffer(copy)
                 reader.open(source, metadata=metadata, read_dictionary=as_codes, pre_buffer=False, buffer_size=buffer)
-                for batch in reader.iter_batches(n_rows, row_groups=groups, column_indices=columns):
+                for batch in reader.iter_batches(
+                    n_rows, row_groups=groups, column_indices=columns, use_threads=not buffer
+                ):
                     yield batch
-                    if copy is not None and _GIVE_BACK is not None:
-                        copy.madvise(_GIVE_BACK)
+                    _give_back_memory(copy, buffered=buffer > 0)
 
         def has_codes(string: str) -> bool:
             try:
@@ -212,6 +214,16 @@ def _mapped_copy(path: str, copied: bool) -> Iterator[mmap.mmap | None]:
         shutil.copyfileobj(file, copy, 1 << 20)
         copy.flush()
         yield mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _give_back_memory(copy: mmap.mmap | None, *, buffered: bool) -> None:
+    """Return the memory of the pages that were read to the system."""
+    import pyarrow as pa
+
+    if copy is not None and _GIVE_BACK is not None:
+        copy.madvise(_GIVE_BACK)
+    if buffered:
+        pa.default_memory_pool().release_unused()
 
 
 def _leaf_places(schema: pa.Schema) -> dict[str, range]:

@@ -90,7 +90,7 @@ FIT = """
 import json, sys
 import pyarrow as pa, pyarrow.dataset, pyarrow.parquet
 import tallybayes as tb
-model = tb.NaiveBayes(tb.Categorical())
+model = {model}
 def peak(): # in MiB; not ru_maxrss, which begins with the peak of the parent process
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 model.fit(iter([pa.table({"y": [0, 1], "x": [0, 1]})]), "y")
@@ -102,8 +102,11 @@ print(json.dumps([before, peak(), model.tally_["y"].table.sum()]))
 """
 
 
-def memory_of_fit(path: Path, last: str = "predict") -> tuple[float, float, float]:
-    done = subprocess.run([sys.executable, "-c", FIT, str(path), last], capture_output=True, text=True, check=True)
+def memory_of_fit(
+    path: Path, last: str = "predict", model: str = "tb.NaiveBayes(tb.Categorical())"
+) -> tuple[float, float, float]:
+    command = [sys.executable, "-c", FIT.replace("{model}", model), str(path), last]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     before, peak, n_rows = json.loads(done.stdout)
     return before, peak, n_rows
 
@@ -149,6 +152,19 @@ def test_memory_of_strings_in_row_groups_of_usual_size(tmp_path: Path) -> None:
     before, peak, n_rows = memory_of_fit(path, "fit")
     assert n_rows == n
     assert peak - before < 100
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("jemalloc" not in pa.supported_memory_backends(), reason="this build of Arrow has no jemalloc")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_memory_of_many_numbers_in_one_large_row_group(tmp_path: Path) -> None:
+    # 200 MB in the file; Arrow holds a page and a dictionary of 1 MB for every column, 90 MB in all.
+    path, n, rng = tmp_path / "rows.parquet", 600_000, np.random.default_rng(0)
+    columns = {"y": rng.integers(0, 3, n).astype(np.uint8), **{f"c{k}": rng.normal(size=n) for k in range(41)}}
+    pq.write_table(pa.table(columns), path, row_group_size=n)
+    before, peak, n_rows = memory_of_fit(path, "fit", "tb.NaiveBayes()")
+    assert n_rows == n
+    assert peak - before < 170
 
 
 @pytest.mark.parametrize("largest", [0, 1 << 25], ids=["buffered", "whole chunks"])
