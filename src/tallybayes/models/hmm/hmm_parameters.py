@@ -29,7 +29,7 @@ UNSEEN = ("new", "missing", "smooth", "error")  # the values of `unseen=`
 
 # Emission log probabilities are computed for blocks of sequences. A block of so many cells fits into the cache, and the
 # allocator reuses its memory for the next block.
-_CELLS = 3 << 16
+_CELLS = 1 << 18
 # With more states than this, blocks are larger: preparing the transition matrix costs as much as many time steps.
 _FEW_STATES = 64
 _CELLS_OF_MANY_STATES = 1 << 22
