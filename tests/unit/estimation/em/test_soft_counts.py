@@ -112,3 +112,20 @@ class TestLevels:
     def test_invalid_cells_are_named(self):
         with pytest.raises(tb.DataError, match="in row 1, column 'n'"):
             SoftCounter([Factor("n", ("k",), tb.Poisson())], open_table({"n": [3.0, -1.0]}), 2)
+
+
+class TestHardCounts:
+    rows = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0], [7.0, 9.0]])
+    factors = (Factor((0, 1), ("k",), tb.MultivariateGaussian()),)
+
+    def test_rows_without_a_group_are_not_counted(self):
+        counter = SoftCounter(GAUSSIAN, open_table(self.rows), 2)
+        (moments,) = counter.count_hard(counter.table, np.array([0, -1, 1, 1]), np.array([1.0, 9.0, 2.0, 1.0]))
+        np.testing.assert_allclose(moments.mean, [[1, 2], [17 / 3, 7]])
+        np.testing.assert_allclose(np.broadcast_to(moments.weight, (2, 2)), [[1, 1], [3, 3]])
+
+    def test_observed_cells_of_incomplete_rows(self):
+        counter = SoftCounter(list(self.factors), open_table(self.rows), 1)
+        (moments,) = counter.count_hard(counter.table, np.zeros(4, dtype=int), None, columnwise=True)
+        np.testing.assert_allclose(moments.weight, [[4, 3]])
+        np.testing.assert_allclose(moments.mean, [[4, 17 / 3]])
