@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,8 +96,8 @@ def impute(hmm: EstimatedHMM, sequences: Sequences, frame: str | None) -> list[A
                 columns[name] = _impute_levels(table.columns[name], domain, proba, probabilities)
         else:
             columns |= dict(zip(emission.columns, _impute_numbers(table, emission, proba).T, strict=False))
-    spans = pairwise(sequences.offsets.tolist())
-    return [_as_sequence({name: column[a:b] for name, column in columns.items()}, frame) for a, b in spans]
+    parts = zip(*map(sequences.split, columns.values()), strict=True)
+    return [_as_sequence(dict(zip(columns, part, strict=True)), frame) for part in parts]
 
 
 def _impute_levels(column: object, domain: Domain, proba: np.ndarray, table: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.tally.factor import Factor, Name
@@ -48,8 +49,7 @@ def with_lags(sequences: Sequences, factors: Iterable[Factor]) -> Sequences:
             if table.width(name) == order + 1:
                 continue
             raise DataError.wrong_type(f"column {name!r}, Autoregressive(...),", "a block of columns", "one column")
-        numbers = table.numbers([name])
-        column = np.asarray(numbers[:, 0] if isinstance(numbers, np.ndarray) else numbers[0], dtype=float)
+        column = chunk_of(table.numbers([name]), slice(None))[:, 0]
         block = np.full((len(column), order + 1), np.nan)
         block[:, order] = column
         for back in range(1, order + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,10 @@ class Sequences(NamedTuple):
     def positions(self) -> np.ndarray:
         """The position of each time step in its sequence, from 0."""
         return np.arange(int(self.offsets[-1])) - np.repeat(self.offsets[:-1], self.lengths)
+
+    def split(self, steps: np.ndarray) -> list[np.ndarray]:
+        """Return an array with a row for each time step as one array for each sequence."""
+        return [steps[first:last] for first, last in pairwise(self.offsets.tolist())]
 
     def with_table(self, table: Table) -> Sequences:
         """Return the same sequences with other columns."""

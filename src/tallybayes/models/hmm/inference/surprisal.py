@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 def surprisal(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
     """Return −log p(step | steps before it) of every time step, in nats."""
     _, values = _one_step_predictive(hmm, sequences)
-    return [values[a:b] for a, b in pairwise(sequences.offsets.tolist())]
+    return sequences.split(values)
 
 
 def tail_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
@@ -37,8 +36,7 @@ def tail_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
         _factor_tails(hmm.checked_parameters, sequences, replace(emission, scorer=scorer), proba)
         for scorer, emission in zip(hmm.checked_parameters.scored, hmm.estimated_emissions, strict=True)
     ]
-    tails = np.concatenate(columns, axis=1)
-    return [tails[a:b] for a, b in pairwise(sequences.offsets.tolist())]
+    return sequences.split(np.concatenate(columns, axis=1))
 
 
 def _factor_tails(
