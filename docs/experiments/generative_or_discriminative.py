@@ -87,7 +87,7 @@ def curves(models: dict[str, Any], X: Any, y: np.ndarray, sizes: list[int] | Non
     """Learning curves, without the warnings of optimizers and imputers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tb.learning_curves(models, X, y, sizes or sizes_of(len(y)), repeats=REPEATS)
+        return tb.learning_curves(models, X, y, sizes or sizes_of(len(y)), n_repeats=REPEATS)
 
 
 def line(*cells: Any) -> None:
@@ -141,7 +141,7 @@ def shape_of_curves() -> None:
             " · ".join(f"{value:.3f}" for value in mean[:, 0]),
             " · ".join(f"{value:.3f}" for value in mean[:, -1]),
             " · ".join(f"{near_its_end(each, found.sizes):,}" for each in mean),
-            *(pair.ahead() for pair in pairs),
+            *(pair.leader() for pair in pairs),
         )
 
 
@@ -529,7 +529,7 @@ def expansions() -> None:
 
 
 def calibration() -> None:
-    """Calibration error after all rows: as they come, and naive Bayes mended by rows left out."""
+    """Calibration error after all rows: as they come, and naive Bayes calibrated leave-one-out."""
     head("table", NAIVE, "the same, temperature", "the same, isotonic", LOGISTIC, FREE)
     for name in ("votes", "breast.w", "heart.c", "credit.a", "diabetes", "vehicle", "waveform5000", "adult"):
         X, y = table(name)

@@ -67,13 +67,13 @@ def geyser() -> None:
         model = tb.HiddenMarkovModel(n_states, tb.Gaussian(), components=components, **settings).fit(lasts)
         told(f"{n_states} states, {components or 1} component{'s' * bool(components)}", model, lasts)
         if components:
-            print(model.table("duration"), model.table("component"), sep="\n")
+            print(model.parameter_table("duration"), model.parameter_table("component"), sep="\n")
     print("waiting")
     for n_states in (1, 2):
         for family in (tb.Gaussian(), tb.Autoregressive()):
             model = tb.HiddenMarkovModel(n_states, {"waiting": family}, **settings).fit([rows])
             told(f"{n_states} {type(family).__name__}", model, [rows])
-    print(model.table("waiting"), model.forecast([rows])[0], sep="\n")
+    print(model.parameter_table("waiting"), model.forecast([rows])[0], sep="\n")
 
 
 def earthquakes() -> None:

@@ -143,7 +143,7 @@ def print_structures() -> None:
             even = model.reestimate(prior=tb.BDeu(1))
             print(
                 f"  {name:<30}{model.n_parameters_:>10}{model.log_evidence():>18.2f}{even.log_evidence():>12.2f}"
-                f"{model.bic_:>12.1f}{even.bits().evidence:>14.1f}"
+                f"{model.bic_:>12.1f}{even.description_length().evidence:>14.1f}"
             )
 
 

@@ -91,7 +91,7 @@ def digits_of_mnist() -> tb.NaiveBayes:
 def petals(covariance: str) -> tb.Plot:
     """Two columns in which the species differ in shape, under one of the covariances."""
     X = pd.DataFrame(IRIS.data[:, [1, 2]], columns=["sepal width, cm", "petal length, cm"])
-    return tb.GaussianDiscriminant(covariance, estimate="unbiased").fit(X, SPECIES).plot_decision(X, SPECIES)
+    return tb.GaussianDiscriminant(covariance, estimate="unbiased").fit(X, SPECIES).plot_decision_boundary(X, SPECIES)
 
 
 @cache
@@ -110,7 +110,9 @@ def ring_and_core(polar: bool) -> tb.Plot:
     circle, which = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.repeat(["core", "ring"], 60)
     x, y = (np.concatenate([circle, 3 * circle]) + np.random.default_rng(0).normal(0, 0.1, (120, 2))).T
     columns = {"radius": np.hypot(x, y), "angle": np.arctan2(y, x)} if polar else {"x₁": x, "x₂": y}
-    return tb.GaussianDiscriminant("tied" if polar else "full").fit(columns, which).plot_decision(columns, which)
+    return (
+        tb.GaussianDiscriminant("tied" if polar else "full").fit(columns, which).plot_decision_boundary(columns, which)
+    )
 
 
 def bumps() -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +132,7 @@ def one_step() -> tb.Plot:
     """p(class | x), of the same bins."""
     x, y = bumps()
     here = abs(x - 3) < 6
-    return tb.NaiveBayes({"x": tb.Binned(np.linspace(-3, 9, 49))}).fit({"x": x[here]}, y[here]).plot_decision()
+    return tb.NaiveBayes({"x": tb.Binned(np.linspace(-3, 9, 49))}).fit({"x": x[here]}, y[here]).plot_decision_boundary()
 
 
 def star() -> tb.BayesianNetwork:
@@ -151,7 +153,7 @@ def judged_digits() -> tb.Plot:
     sure = model.predict_proba(ink[shown]).max(axis=1)
     told = zip(DIGITS.target[shown], model.predict(ink[shown]), sure, strict=True)
     names = [f"{truth} as {taken}, {p:.2f}" for truth, taken, p in told]
-    return tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(ink[shown], names).plot_classes((8, 8))
+    return tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(ink[shown], names).plot_class_means((8, 8))
 
 
 def linked_irises() -> tb.BayesianNetwork:
@@ -170,7 +172,7 @@ def nearest(metric: str) -> tb.Plot:
     spread = np.stack([np.where(rng.random(len(y)) < 1 / 12, 8.0, 0.45), np.full(len(y), 6.0)], axis=1)
     X = pd.DataFrame(centers[y] + rng.normal(0, 1, (len(y), 2)) * spread, columns=["x₁", "x₂"])
     shown = np.flatnonzero(X["x₁"].abs() < 4.5)[::3]
-    return tb.NearestClassMean(metric).fit(X, y).plot_decision(X.iloc[shown], y[shown])
+    return tb.NearestClassMean(metric).fit(X, y).plot_decision_boundary(X.iloc[shown], y[shown])
 
 
 def confused() -> tb.Evaluation:
@@ -211,7 +213,7 @@ def geyser(n_components: int, **settings: Any) -> tuple[tb.Mixture, pd.DataFrame
 def eruptions() -> tb.Plot:
     """Two kinds of eruptions."""
     model, rows = geyser(2)
-    return model.plot_decision(rows, model.predict(rows))
+    return model.plot_decision_boundary(rows, model.predict(rows))
 
 
 def machine() -> tb.HiddenMarkovModel:
@@ -307,7 +309,7 @@ def streamed() -> tb.results.Prequential:
         "the last 400": tb.Window(tb.NaiveBayes(), rows=400),
         "half-life 200": tb.Decayed(tb.NaiveBayes(), half_life=200),
     }
-    return tb.prequential(models, stream | {"label": label}, "label", batch=50, drift=True)
+    return tb.prequential(models, stream | {"label": label}, "label", batch_size=50, drift=True)
 
 
 def late_digit() -> tb.NaiveBayes:
@@ -331,7 +333,7 @@ PICTURES: dict[str, Callable[[], tb.Plot]] = {
     "explanation": lambda: birds().plot_explanation(BIRD),
     "product-of-marginals": lambda: tb.NaiveBayes().fit(*leaning()).plot_joint(*(part[::10] for part in leaning())),
     "judged-digits": judged_digits,
-    "mnist": lambda: digits_of_mnist().plot_classes((28, 28)),
+    "mnist": lambda: digits_of_mnist().plot_class_means((28, 28)),
     "decisions-full": lambda: petals("full"),
     "decisions-tied": lambda: petals("tied"),
     "decisions-diagonal": lambda: petals("diagonal"),
@@ -388,7 +390,7 @@ PICTURES: dict[str, Callable[[], tb.Plot]] = {
     "curves-products": lambda: twins("diabetes", logistic_all_products=pairs.with_products).plot(["error", "log_loss"]),
     "curves-copies": lambda: copies().plot("log_loss"),
     "curves-calibration": lambda: twins(
-        "credit.a", naive_Bayes_mended=lambda X: pairs.naive_bayes(X, calibration="temperature")
+        "credit.a", naive_Bayes_calibrated=lambda X: pairs.naive_bayes(X, calibration="temperature")
     ).plot("calibration_error"),
     "under-and-overfitting": lambda: (
         tb.LinearRegression(4, estimate="mle").fit(FIVE, OF_FIVE).plot(FIVE, OF_FIVE, candidates={"degree": [1, 2, 4]})
@@ -406,7 +408,7 @@ PICTURES: dict[str, Callable[[], tb.Plot]] = {
     "stream": lambda: streamed().plot(),
     "drift": lambda: streamed().plot_drift(),
     "misled": misled,
-    "late-digit": lambda: late_digit().plot_classes((8, 8)),
+    "late-digit": lambda: late_digit().plot_class_means((8, 8)),
     "iris-lines": lambda: linked_irises().plot(given={"petal width": 1.6}),
     "asia-effect": lambda: clinic().plot(highlight=clinic().causal_effect("bronc", "dysp")),
     "asia-tornado": lambda: clinic().sensitivity({"lung": "yes"}, {"xray": "yes", "dysp": "yes"}).plot(),
