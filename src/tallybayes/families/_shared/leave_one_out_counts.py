@@ -126,14 +126,15 @@ def sparse_leave_one_out(family: Family, counted: GroupStatistics, removed: Remo
     order = np.argsort(which.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(which.ravel(), minlength=combinations.shape[1]))[:-1]
     out = np.empty((len(removed.group), 1))
+    start, rows = counted.start, removed.cells.without_zeros()
     for (code, weight), index in zip(combinations.T, np.split(order, ends), strict=True):
-        out[index] = _form_without_row(family, counted, int(code), weight).score(removed.cells.rows(index))
+        out[index] = _form_without_row(family, counted, start, int(code), weight).score(rows.rows(index))
     return out
 
 
-def _form_without_row(family: Family, counted: GroupStatistics, code: int, weight: float) -> CellSumForm:
-    """Return log p of the rows of one group, each without itself, as a sum over cells."""
-    statistics, prior, estimate = counted.statistics, counted.start, counted.estimate
+def _form_without_row(family: Family, counted: GroupStatistics, prior: Any, code: int, weight: float) -> CellSumForm:
+    """Return log p of the rows of one group, each without itself, as a sum over cells; `prior` is `counted.start`."""
+    statistics, estimate = counted.statistics, counted.estimate
     weights = statistics.column_weights()[code]
     fields = (
         {} if prior is None else {field.name: getattr(prior, field.name)[code] for field in dataclasses.fields(prior)}

@@ -43,15 +43,16 @@ def count_training_rows(
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of the training rows, and the result of EM if it was needed."""
     source = None if model.missing == "em" else open_source(X)
+    graph = Graph.read(model.parents)
     if source is not None:
         check_names(source, sample_weight=sample_weight)
         with source.snapshot():
             first = open_table(source.first_batch())
-            return _count_training_rows(model, source, first, sample_weight), None
+            return _count_training_rows(model, graph, source, first, sample_weight), None
     table = open_rows(model, X, names, refit=True)
     weight = check_weight(column_weights(table, sample_weight), table.n_rows)
-    table = _with_hidden_nodes(model, table)
-    tally = _count_training_rows(model, table, table, weight)
+    table = _with_hidden_nodes(model, graph, table)
+    tally = _count_training_rows(model, graph, table, table, weight)
     if model.missing != "em":
         return tally, None
     from tallybayes.models.network.network_em import fit_by_em
@@ -59,12 +60,13 @@ def count_training_rows(
     return fit_by_em(model, table, weight, with_prior_levels(model.prior, tally), initial)
 
 
-def _count_training_rows(model: BayesianNetwork, rows: Table | Source, table: Table, weight: SampleWeights) -> Tally:
+def _count_training_rows(
+    model: BayesianNetwork, graph: Graph, rows: Table | Source, table: Table, weight: SampleWeights
+) -> Tally:
     """Return the tally of rows in memory, or of a data source; `table` has all or the first of them."""
     if table.n_rows == 0 or (isinstance(weight, np.ndarray) and not (weight > 0).any()):
         reason = "there are 0 rows" if table.n_rows == 0 else "the weight of every row is zero"
         raise DataError(f"{reason}; expected at least 1 row of positive weight.")
-    graph = Graph.read(model.parents)
     if isinstance(rows, Source):
         rows.check_columns(graph.nodes)
     factors, missing_level_domains = make_factors(graph, model.columns, table)
@@ -109,7 +111,9 @@ def open_rows(model: BayesianNetwork, X: Rows, names: ColumnNames = None, *, ref
                 "    Pass names=[...], one for every column, or a data frame or mapping of columns."
             )
     table = with_parts_of_dates(table, nodes)
-    return booleans_to_levels(table, _levels_of(model.tally_) if is_fitted and not refit else _declared_levels(model))
+    return booleans_to_levels(
+        table, _levels_of(model.tally_) if is_fitted and not refit else _declared_levels(model, nodes)
+    )
 
 
 def open_training_table(data: Rows, sample_weight: SampleWeights, names: ColumnNames) -> tuple[Table, SampleWeights]:
@@ -127,10 +131,10 @@ def column_weights(table: Table, sample_weight: SampleWeights) -> SampleWeights:
     return np.asarray(table.column(sample_weight)) if isinstance(sample_weight, str) else sample_weight
 
 
-def _declared_levels(model: BayesianNetwork) -> dict[Name, tuple[Any, ...]]:
+def _declared_levels(model: BayesianNetwork, nodes: Iterable[Name]) -> dict[Name, tuple[Any, ...]]:
     """Return the levels of nodes that `columns` or a prior declares."""
     declared: dict[Name, tuple[Any, ...]] = dict(model.prior.tables.levels) if isinstance(model.prior, BDe) else {}
-    for node in Graph.read(model.parents).nodes:
+    for node in nodes:
         family = model.columns.get(node) if isinstance(model.columns, Mapping) else model.columns
         levels = getattr(getattr(family, "present_family", None) or family, "levels", None)
         if levels is not None:
@@ -146,10 +150,9 @@ def _levels_of(tally: Tally) -> dict[Name, tuple[Any, ...]]:
 # ---- Nodes and levels that are not in the counts ----------------------------------------------------------------
 
 
-def _with_hidden_nodes(model: BayesianNetwork, table: Table) -> Table:
+def _with_hidden_nodes(model: BayesianNetwork, graph: Graph, table: Table) -> Table:
     """Return the table with empty columns for nodes that are never observed, if EM can estimate them."""
     declared = model.columns if isinstance(model.columns, Mapping) else {}
-    graph = Graph.read(model.parents)
     for node in graph.nodes if model.missing == "em" else ():
         if node not in table.columns and getattr(declared.get(node), "levels", None) is not None:
             table = table.with_column(node, np.full(table.n_rows, None))
