@@ -205,8 +205,10 @@ class Moments(Statistics):
 
     def diagonal(self) -> Moments:
         """Return the moments without products of different columns."""
-        if not self.full:
-            return self
+        return self._diagonal if self.full else self
+
+    @cached_property
+    def _diagonal(self) -> Moments:
         second = self.second_sum.map(lambda a: np.diagonal(a, axis1=-2, axis2=-1))
         return Moments(self.anchor, self.weight_sum, self.first_sum, second)
 

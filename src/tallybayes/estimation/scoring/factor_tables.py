@@ -165,6 +165,8 @@ class FactorTables:
         family = self.family
         if family.cell_type == "codes" and isinstance(self.form, LogTableForm):
             return self._label_block(table)
+        if self.dense is None and self.sparse is None:
+            return None
         texts = None if whole else table.columns.get(self.columns[0])
         if isinstance(texts, Texts) and (words := self._word_scores(texts)) is not None:
             return words, "words"
