@@ -10,6 +10,7 @@ import os
 from functools import cache, cached_property
 from typing import Any
 
+import command
 import messages
 from docstrings import Link, cell, entries, markdown, sections
 from subjects import Page, anchors, pages
@@ -22,7 +23,8 @@ FOREIGN = "`get_params`, `set_params` and the other methods of scikit-learn's es
 INTRODUCTION = """
 Every public name, by subject, after `import tallybayes as tb`. Models follow the interface of scikit-learn: fitted
 attributes end in `_`, and `fit`, `predict`, `predict_proba` and `score` work as there. See [data
-sources](../data-sources.md) for what `X` may be, and the [glossary](../glossary.md) for terms and formulas.
+sources](../data-sources.md) for what `X` may be, and the [glossary](../glossary.md) for terms and formulas. The command
+has [a page of its own](tally.md).
 """
 
 
@@ -236,7 +238,7 @@ def contents(places: dict[str, str]) -> str:
 def reference() -> dict[str, str]:
     """Return every page of the reference, by its file."""
     places = anchors()
-    found = {"reference/index.md": contents(places)}
+    found = {"reference/index.md": contents(places), command.FILE: command.page()}
     return found | {page.file: page_text(page, places) for every in pages().values() for page in every}
 
 

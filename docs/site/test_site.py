@@ -4,6 +4,7 @@ import inspect
 import re
 
 import api
+import command
 import docstrings
 import pages
 import pytest
@@ -19,7 +20,7 @@ ANCHORS = api.every_anchor()
 
 
 def test_the_navigation_names_every_page_once_and_no_other():
-    assert sorted(NAVIGATION) == sorted([*WRITTEN, "reference/index.md"])
+    assert sorted(NAVIGATION) == sorted([*WRITTEN, "reference/index.md", command.FILE])
 
 
 def test_every_public_name_is_told_of_once():
@@ -122,3 +123,10 @@ def test_indented_blocks_are_formulas_and_items_of_lists_are_not():
     assert "<mfrac><mrow><mi>a</mi></mrow><mrow><mi>b</mi></mrow></mfrac>" in shown
     assert "with <i>n</i><sub>k</sub> of `x_j`." in shown
     assert "\n    More of it.\n" in shown
+
+
+def test_the_help_of_every_subcommand_is_in_the_reference():
+    text = command.page()
+    for name in (*command.COMMANDS, *(f"spam {name}" for name in command.SPAM_COMMANDS)):
+        assert f"\n## tally {name} {{ #{name.replace(' ', '-')} .method }}\n" in text
+        assert f"\nUsage: tally {name}" in text
