@@ -228,9 +228,7 @@ class _Parser:
         shown = escape({"-": "−", "*": "·"}.get(text, text))
         if text in "|‖":
             if spaced and after:
-                return Piece(
-                    "bar", '<mo lspace=".28em" rspace=".28em" stretchy="false">|</mo>' if text == "|" else "<mo>‖</mo>"
-                )
+                return Piece("bar", f'<mo lspace=".28em" rspace=".28em" stretchy="false">{text}</mo>')
             return Piece("item", self.scripts(f'<mo stretchy="false" lspace="0" rspace="0">{text}</mo>'), spaced)
         if text == "/":
             return Piece("slash", "", spaced and after)

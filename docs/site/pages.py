@@ -33,6 +33,7 @@ ASSETS = ("math.woff2", "site.css", "site.js", "iframe-worker.js", "favicon.svg"
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?\)")
 FORMULA = re.compile(r"(?<=\n\n)((?: {4}(?!>>>).*\n)+)(?=\n|\Z)")
 CODE = re.compile(r"(`[^`]*`|\]\([^)]*\))")
+TABLE_HEAD = re.compile(r"^\|.*\|\n(?=\|[ :|-]+\|$)", flags=re.MULTILINE)
 FENCE = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"(?<!\[)`(tb\.[A-Za-z_]\w*(?:\.[a-z_]\w*)?)((?:[^\w`.][^`]*)?)`(?!\])")
 
@@ -67,7 +68,7 @@ def linked(text: str, anchors: dict[str, str], here: str = "") -> str:
 
     parts = FENCE.split(text)
     for place in range(0, len(parts), 2):
-        blocks = FORMULA.split(parts[place])
+        blocks = FORMULA.split(TABLE_HEAD.sub(named_columns, parts[place]))
         blocks[1::2] = [typeset(block, blocks[2 * k]) for k, block in enumerate(blocks[1::2])]
         lines = "".join(blocks).split("\n")
         parts[place] = "\n".join(
@@ -80,6 +81,11 @@ def typeset(block: str, before: str) -> str:
     """Return an indented block as a formula, unless it continues the item of a list."""
     above = before.rstrip().rpartition("\n\n")[2]
     return block if above.startswith(("- ", "* ", "1. ")) else formulas.block(dedent(block)) + "\n"
+
+
+def named_columns(head: re.Match[str]) -> str:
+    """Return the head of a table in which every column has a name, which is read aloud if the page does not show it."""
+    return re.sub(r"(?<=\|) *(?=\|)", " <span class='read-aloud'>entry</span> ", head[0])
 
 
 def indexed(line: str) -> str:

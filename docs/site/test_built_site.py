@@ -23,7 +23,7 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node
 
 # Terms as people type them, and the section each has to lead to: the page, and a pattern for its anchor.
 TERMS = {
-    "data sparsity": "priors-and-smoothing.html",
+    "data sparsity": "(priors-and-smoothing|naive-bayes).html#",
     "MAP as regularization": "ml-map-and-bayesian-estimates.html#.*regularization",
     "maximum likelihood estimation": "(bernoulli-model|ml-map-and-bayesian-estimates).html#.*maximum-likelihood",
     "i.i.d.": "(bernoulli-model|sufficient-statistics).html",
@@ -53,7 +53,7 @@ TERMS = {
     "Viterbi": "hidden-markov-models.html#.*viterbi",
     "Baum-Welch": "hidden-markov-models.html#.*baum-welch",
     "unlearning": "(streaming-drift-and-unlearning|sufficient-statistics).html",
-    "incremental learning": "(sufficient-statistics|streaming-drift-and-unlearning).html",
+    "incremental learning": "(sufficient-statistics|streaming-drift-and-unlearning|naive-bayes).html#.*incremental",
     "merge models": "(sufficient-statistics|cookbook).html",
     "Spark": "data-sources.html#spark",
     "spam": "spam-filter.html",

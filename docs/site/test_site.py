@@ -130,3 +130,8 @@ def test_the_help_of_every_subcommand_is_in_the_reference():
     for name in (*command.COMMANDS, *(f"spam {name}" for name in command.SPAM_COMMANDS)):
         assert f"\n## tally {name} {{ #{name.replace(' ', '-')} .method }}\n" in text
         assert f"\nUsage: tally {name}" in text
+
+
+def test_columns_without_a_name_have_one_for_screen_readers():
+    shown = pages.linked("| | x |\n|---|---|\n| | 1 |\n", {})
+    assert shown == "| <span class='read-aloud'>entry</span> | x |\n|---|---|\n| | 1 |\n"
