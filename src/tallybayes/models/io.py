@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -13,13 +13,36 @@ from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes.data.encoding import is_missing
 from tallybayes.errors import FileError
 from tallybayes.tally.fixed_parameter_tally import fixed_parameters_from_parts, fixed_parameters_to_parts
+from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_io import tally_from_parts, tally_to_parts
 
-if TYPE_CHECKING:
-    from os import PathLike
 
-    from tallybayes.models.estimator import Estimator
-    from tallybayes.tally.tally import Tally
+class StoredModel(Protocol):
+    """What a file needs of a model with a tally: its fitted state as JSON and arrays, and checks of what is read."""
+
+    tally_: Tally
+    _fixed_parameters: tuple[Any, ...] | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+
+    def _shape_to_json(self) -> dict[str, Any]: ...
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None: ...
+    def _to_manifest(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]: ...
+    def _from_manifest(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None: ...
+    def _set_tally(self, tally: Tally) -> Self: ...
+    def _set_fixed_parameters(self, parameters: tuple[Any, ...] | None) -> Self: ...
+    def _check_loaded(self) -> None: ...
+
+
+class CompositeModel(Protocol):
+    """What a file needs of a model of several members: its state with those of its members."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]: ...
+    def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None: ...
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -49,12 +72,12 @@ def load(path: str | PathLike[str]) -> Any:
     return sealed_file.load(path)
 
 
-def save_model(model: Estimator, path: str | PathLike[str]) -> None:
+def save_model(model: StoredModel | CompositeModel, path: str | PathLike[str]) -> None:
     """Write a fitted model to a sealed file."""
     sealed_file.write(path, "Model", *model_to_parts(model))
 
 
-def model_to_parts(model: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def model_to_parts(model: StoredModel | CompositeModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a fitted model as JSON and arrays; a composite model includes its members."""
     kind = type(model)
     if _model_class(kind.__name__) is not kind:
@@ -136,7 +159,13 @@ def decayed_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) 
     return import_module("tallybayes.models.streaming.decayed").Decayed._from_manifest(manifest, arrays)
 
 
-def _fill(model: Any, state: dict[str, Any], tally: Tally, arrays: dict[str, np.ndarray], given: Any = None) -> None:
+def _fill(
+    model: StoredModel,
+    state: dict[str, Any],
+    tally: Tally,
+    arrays: dict[str, np.ndarray],
+    given: tuple[Any, ...] | None = None,
+) -> None:
     """Set a model's tally, or its fixed parameters, and the rest of its fitted state."""
     own = state.pop("own")
     model._shape_from_json(state, tally)

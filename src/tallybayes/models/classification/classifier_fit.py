@@ -7,8 +7,8 @@ A model says which factors it has (``_make_factors``) and how rows are counted (
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -36,20 +36,70 @@ from tallybayes.models.classification.class_prior import check_classes
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
 from tallybayes.models.inputs.columns import first_rows
 from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features
-from tallybayes.models.inputs.input_format import InputFormat, read_initial_rows, read_more_rows, with_weight
+from tallybayes.models.inputs.input_format import (
+    InputFormat,
+    LabeledRowReader,
+    read_initial_rows,
+    read_more_rows,
+    with_weight,
+)
 from tallybayes.models.inputs.labels import Labels as RowLabels
 from tallybayes.models.inputs.labels import new_names, read_labels
 from tallybayes.tally.domain import Domain, Schema, labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Name, Rows, SampleWeights
+from tallybayes.typing import Columns, Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import DataSourceWarning, warn
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.classifier import Classifier
     from tallybayes.models.mixture.mixture_model import Mixture
 
-Model = TypeVar("Model", bound=Any)
+Model = TypeVar("Model", bound="LabeledModel")
+T = TypeVar("T")
+
+
+class LabeledModel(LabeledRowReader, Protocol):
+    """What the functions of this module need of a model: its fitted state, and how it makes factors and counts rows."""
+
+    tally_: Tally
+    input_format_: InputFormat
+    _frame_library: str | None
+    _block_names: Mapping[Any, tuple[str, ...]]
+    _cache: dict[str, Any]
+
+    # Parameters
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters."""
+
+    def _check_settings(self) -> None: ...
+    def _check_prior(self, factors: list[Factor]) -> None: ...
+
+    # Rows
+    def partial_fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
+        """Add rows."""
+
+    def predict(self, X: Rows) -> np.ndarray:
+        """Return the most probable class of every row."""
+
+    # Factors and counts
+    def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]: ...
+    def _factor_for_scoring(self, factor: Factor) -> Factor: ...
+    def _count_initial_rows(
+        self, table: Table, weight: SampleWeights, factors: list[Factor]
+    ) -> tuple[Tally, EMSummary | None]: ...
+    def _count_more_rows(self, table: Table, weight: SampleWeights) -> Tally: ...
+    def _resolve_column_types(self, X: Rows) -> Self: ...
+
+    # Fitted state
+    def _require_counts(self, what: str) -> None: ...
+    def _set_tally(self, tally: Tally, em_result: EMSummary | None = None) -> Self: ...
+    def _update_tally(self, tally: Tally) -> Self: ...
+    def _copy_input_format(self, other: Any) -> Self: ...
+    def _cached(self, name: str, make: Callable[[], T]) -> T: ...
 
 
 def partial_fit(
@@ -73,7 +123,7 @@ def forget(model: Model, X: Rows, y: Labels, sample_weight: SampleWeights = None
 
 
 def _count_in_source(
-    model: Any,
+    model: LabeledModel,
     source: Source,
     y: Any,
     sample_weight: Any,
@@ -98,7 +148,7 @@ def _count_in_source(
     return source.count(factors, sample_weight, Schema(sorted_domains=(str(y),)), like)
 
 
-def _count_all(model: Any, X: Rows, y: Labels, sample_weight: SampleWeights) -> Tally:
+def _count_all(model: LabeledModel, X: Rows, y: Labels, sample_weight: SampleWeights) -> Tally:
     """Return the tally of more rows, in memory or from a source."""
     source = open_source(X)
     if source is None:
@@ -157,7 +207,7 @@ def drop_class(model: Model, label: Hashable) -> Model:
     return model._set_tally(model.tally_.drop_level(str(model._target), label))
 
 
-def score(model: Any, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
+def score(model: LabeledModel, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
     """Return the accuracy of the predictions, weighted by the sample weights."""
     source = open_source(X)
     if source is None or not len(source.first_batch()):
@@ -182,7 +232,7 @@ def fit_initial(
     classes: Iterable[Hashable] | None = None,
     *,
     is_fit: bool = False,
-    initial: Any = None,
+    initial: Mixture | None = None,
 ) -> Model:
     """Count the first rows, and return the model; an exception leaves it unchanged.
 
@@ -208,10 +258,10 @@ def _fit_initial(
     X: Rows,
     y: Labels,
     sample_weight: SampleWeights,
-    classes: Any,
+    classes: Iterable[Hashable] | None,
     is_fit: bool,
-    initial: Any,
-    columns: Any = None,
+    initial: Mixture | None,
+    columns: Columns | None = None,
 ) -> Model:
     """Count the first rows of an array, table or open source with a copy of the model.
 
@@ -221,7 +271,8 @@ def _fit_initial(
     fresh._initial = initial
     fresh._check_settings()
     source = X if isinstance(X, Source) else None
-    if getattr(model, "unlabeled", None) == "em" or (is_fit and model.calibration is not None):
+    is_calibrated = is_fit and getattr(model, "calibration", None) is not None
+    if getattr(model, "unlabeled", None) == "em" or is_calibrated:
         source = None  # these need all rows at once
     rows = X if source is None else first_rows(fresh, source)
     fresh.input_format_, table, weight = read_initial_rows(rows, y, sample_weight)
@@ -245,20 +296,23 @@ def _fit_initial(
         raise DataError("sample_weight is zero for every row; expected at least one positive weight.")
     if classes is not None:
         tally = tally.declare(target, list(classes))
-    if is_fit and model.class_prior is not None:
-        check_classes(model.class_prior, tally.domains[str(target)].levels)
+    class_prior = getattr(model, "class_prior", None)
+    if is_fit and class_prior is not None:
+        check_classes(class_prior, tally.domains[str(target)].levels)
     calibration = None
-    if is_fit and model.calibration is not None:
-        calibration = fresh._set_tally(tally, em_result)._calibrate_on_fit(table, weight)
+    if is_calibrated:
+        calibration = cast("Classifier", fresh._set_tally(tally, em_result))._calibrate_on_fit(table, weight)
     model._copy_input_format(fresh)
     is_array = isinstance(X, np.ndarray)
     model._frame_library = None if is_array else frame_kind(X)
     model._block_names = {} if is_array else names_of_blocks(X)
     model._set_tally(tally, em_result)
-    return model._set_calibration(calibration) if is_fit else model
+    if is_fit:
+        cast("Classifier", model)._set_calibration(calibration)
+    return model
 
 
-def _with_default_family(model: Any, factors: list[Factor], error: DataError) -> dict[Any, Any] | None:
+def _with_default_family(model: LabeledModel, factors: list[Factor], error: DataError) -> dict[Any, Any] | None:
     """Return ``columns`` with the default family for a column whose chosen family does not support a later value."""
     columns = getattr(model, "columns", None)
     name = None if error.cell is None else error.cell[2]
@@ -276,7 +330,7 @@ def _with_default_family(model: Any, factors: list[Factor], error: DataError) ->
 
 
 def _count_batches(
-    model: Any, source: Source, y: Labels, sample_weight: SampleWeights, factors: list[Factor]
+    model: LabeledModel, source: Source, y: Labels, sample_weight: SampleWeights, factors: list[Factor]
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of a source, counted batch by batch; a table in memory if EM needs all rows at once."""
     in_source = _count_in_source(model, source, y, sample_weight, factors)
@@ -301,19 +355,19 @@ def _count_batches(
 
 
 def _count_at_once(
-    model: Any, source: Source, sample_weight: SampleWeights, factors: list[Factor]
+    model: LabeledModel, source: Source, sample_weight: SampleWeights, factors: list[Factor]
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of all rows in memory: EM imputes the missing cells of a full covariance from all rows."""
     rows, weight = with_weight(open_table(source), sample_weight)
     return model._count_initial_rows(rows, weight, factors)
 
 
-def _has_counted_rows(model: Any, rows: Table, weight: SampleWeights) -> bool:
+def _has_counted_rows(model: LabeledModel, rows: Table, weight: SampleWeights) -> bool:
     """Return whether some row has a positive weight and, if rows without a label are skipped, a label."""
     weights = check_weight(weight, rows.n_rows)
     counted = np.ones(rows.n_rows, dtype=bool) if weights is None else weights > 0
     if getattr(model, "unlabeled", None) == "skip":
-        counted &= read_labels(rows, model._target, model.missing_label).codes >= 0
+        counted &= read_labels(rows, model._target, getattr(model, "missing_label", None)).codes >= 0
     return bool(counted.any())
 
 
@@ -323,7 +377,7 @@ def class_factor(target: Name) -> Factor:
 
 
 def count_rows(
-    model: Any, table: Table, weight: SampleWeights, factors: list[Factor], like: Tally | None = None
+    model: LabeledModel, table: Table, weight: SampleWeights, factors: list[Factor], like: Tally | None = None
 ) -> Tally:
     """Return the tally of labeled rows."""
     target = factors[0].columns[0]
@@ -437,7 +491,7 @@ def _n_unnamed(model: Classifier | Mixture, n_named: int, n_unlabeled: int) -> i
     return int(model.n_classes) - n_named
 
 
-def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
+def check_sizes(model: LabeledModel, table: Table, factors: list[Factor]) -> None:
     """Raise TooLargeError if the arrays that score rows do not fit into memory."""
     n_classes = len(table.levels(factors[0].columns, lambda _: True)[1][0].levels)
     for factor in factors:
@@ -448,7 +502,7 @@ def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
                 check_size(factor, n_classes, width, model=type(model).__name__, scored=scored)
 
 
-def with_one_target(model: Any, other: Any) -> tuple[Any, Any]:
+def with_one_target(model: LabeledModel, other: Any) -> tuple[Any, Any]:
     """Return two classifiers with one name of the target: where y had no name, that of the other model."""
     if other.input_format_.unnamed:
         return model, with_target(other, model._target)
@@ -469,36 +523,36 @@ def with_target(model: Model, name: Name) -> Model:
 # ---- Classes and features ---------------------------------------------------------------------------------------
 
 
-def target(model: Any) -> Name:
+def target(model: LabeledModel) -> Name:
     """Return the name of the target column; "class" if y had no name."""
     return model.input_format_.target
 
 
-def class_domain(model: Any) -> Domain:
+def class_domain(model: LabeledModel) -> Domain:
     """Return the domain of the classes; raise AttributeError before the model is fitted."""
     if not hasattr(model, "tally_"):
         raise AttributeError(f"this {type(model).__name__} is not fitted yet")
     return model.tally_.domains[str(model.input_format_.target)]
 
 
-def classes(model: Any) -> np.ndarray:
+def classes(model: LabeledModel) -> np.ndarray:
     """Return the sorted classes, in the data type of the target."""
     if not hasattr(model, "tally_"):
         raise AttributeError(f"this {type(model).__name__} is not fitted yet")
     return model._cached("classes", lambda: labels_of(model._class_domain.levels, model.input_format_.y_dtype))
 
 
-def feature_names_in(model: Any) -> np.ndarray:
+def feature_names_in(model: LabeledModel) -> np.ndarray:
     """Return the column names of the data frame that was fitted."""
     return np.array(_of_shape(model, "columns"), dtype=object)
 
 
-def n_features_in(model: Any) -> int:
+def n_features_in(model: LabeledModel) -> int:
     """Return the number of columns of X that was fitted."""
     return _of_shape(model, "n_features")
 
 
-def _of_shape(model: Any, name: str) -> Any:
+def _of_shape(model: LabeledModel, name: str) -> Any:
     value = getattr(getattr(model, "input_format_", None), name, None)
     if value is None:
         raise AttributeError(f"this {type(model).__name__} has no {name}: it was not fitted on columns with names")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tallybayes.data.indicator_columns import is_presence, with_unknown
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
+from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import (
@@ -32,8 +33,9 @@ from tallybayes.models.inputs.features import (
     target_name,
     with_absent_keys,
 )
-from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
+from tallybayes.models.inputs.invalid_cells import ColumnSpec, mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
@@ -99,6 +101,40 @@ class InputFormat(NamedTuple):
         )
 
 
+class FeatureReader(Protocol):
+    """What reading the features of rows needs of a fitted model."""
+
+    @property
+    def input_format_(self) -> InputFormat:
+        """The format of the training rows."""
+
+    @property
+    def _required_columns(self) -> list[Any]: ...
+    @property
+    def _text_readers(self) -> Mapping[Any, WordReader]: ...
+
+
+class LabeledRowReader(FeatureReader, Protocol):
+    """What reading labeled rows needs of a fitted classifier."""
+
+    @property
+    def _target(self) -> Name: ...
+    @property
+    def _class_domain(self) -> Domain: ...
+
+
+class RowReader(FeatureReader, Protocol):
+    """What reading rows to predict needs of a fitted model."""
+
+    tally_: Tally
+
+    @property
+    def _n_float_columns(self) -> int | None: ...
+    @property
+    def _is_text_only(self) -> bool: ...
+    def _column_specs(self) -> list[ColumnSpec]: ...
+
+
 def read_initial_rows(X: Rows, y: Labels | None, sample_weight: SampleWeights) -> tuple[InputFormat, Table, Any]:
     """Return the format of the first rows, X and y as one table, and the weights."""
     X = as_rows(X)
@@ -141,7 +177,7 @@ def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
     return () if parts is table else tuple(name for name in table.columns if name not in parts.columns)
 
 
-def read_more_rows(model: Any, X: Rows, y: Labels | None, sample_weight: SampleWeights) -> tuple[Table, Any]:
+def read_more_rows(model: FeatureReader, X: Rows, y: Labels | None, sample_weight: SampleWeights) -> tuple[Table, Any]:
     """Return more rows for a fitted model: X and y as one table in its format, and the weights."""
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
@@ -158,7 +194,7 @@ def read_more_rows(model: Any, X: Rows, y: Labels | None, sample_weight: SampleW
 
 
 def read_codes(
-    model: Any, X: Rows, y: Labels, sample_weight: SampleWeights = None
+    model: LabeledRowReader, X: Rows, y: Labels, sample_weight: SampleWeights = None
 ) -> tuple[np.ndarray, Table, np.ndarray | None]:
     """Return labeled rows for a fitted classifier: the class codes, the rows without the target, and the weights."""
     table, weight = read_more_rows(model, X, y, sample_weight)
@@ -178,7 +214,7 @@ def read_codes(
     return codes, table.without(model._target), check_weight(weight, table.n_rows, any_size=True)
 
 
-def open_columns(model: Any, X: Rows) -> Table:
+def open_columns(model: FeatureReader, X: Rows) -> Table:
     """Return the features of rows in the format of the model."""
     if isinstance(X, list | tuple) and not X and model._text_readers and not model.input_format_.by_name:
         X = np.zeros(0, dtype=str)  # no texts
@@ -188,7 +224,7 @@ def open_columns(model: Any, X: Rows) -> Table:
     return with_parts_of_dates(table, _parts_of_dates(model))
 
 
-def open_rows(model: Any, X: Rows) -> Table:
+def open_rows(model: RowReader, X: Rows) -> Table:
     """Return the features of rows, with invalid cells masked and with missing-value indicators."""
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f" and model._n_float_columns == X.shape[1]:
         return open_table(X)  # without any conversion or check
@@ -196,7 +232,7 @@ def open_rows(model: Any, X: Rows) -> Table:
         ((name, reader),) = model._text_readers.items()
         return Table({name: reader.read(X, name)})
     table = bound_texts(model, open_columns(model, X))
-    specs = model._column_specs() if hasattr(model, "_column_specs") else []
+    specs = model._column_specs()
     unseen = getattr(model, "unseen", "error")
     kept = mask_invalid_cells(table, specs, getattr(model, "unseen", None))
     factors = model.tally_.factors
@@ -211,7 +247,7 @@ def open_rows(model: Any, X: Rows) -> Table:
     return with_unknown(kept, absence, levels if unseen == "missing" else {})
 
 
-def bound_texts(model: Any, table: Table) -> Table:
+def bound_texts(model: FeatureReader, table: Table) -> Table:
     """Return the rows with text columns as counts of the words of the model."""
     readers = model._text_readers
     if not readers:
@@ -251,7 +287,7 @@ def with_weight(table: Table, sample_weight: SampleWeights) -> tuple[Table, Any]
     return table.without(sample_weight), weight
 
 
-def _as_fitted(model: Any, X: Rows, table: Table) -> Table:
+def _as_fitted(model: FeatureReader, X: Rows, table: Table) -> Table:
     """Return the features as they were fitted: sparse or dense, absent keys of rows as missing cells."""
     names = model._required_columns
     absent = [name for name in names if name not in table.columns]
@@ -281,7 +317,7 @@ def _as_fitted_blocks(table: Table, names: list[Name], *, is_text: bool) -> Tabl
     return table
 
 
-def _parts_of_dates(model: Any) -> list[Name]:
+def _parts_of_dates(model: FeatureReader) -> list[Name]:
     """Return the columns of the model that may be parts of dates."""
 
     def make() -> list[Name]:
@@ -290,7 +326,7 @@ def _parts_of_dates(model: Any) -> list[Name]:
     return model._cached("parts of dates", make) if hasattr(model, "_cached") else make()
 
 
-def _check_features(model: Any, X: Rows, table: Table) -> None:
+def _check_features(model: FeatureReader, X: Rows, table: Table) -> None:
     shape: InputFormat = model.input_format_
     if shape.by_name:
         return

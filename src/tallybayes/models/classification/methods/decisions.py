@@ -16,7 +16,7 @@ from tallybayes.data.counting import check_weight
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
-from tallybayes.models.inputs.input_format import read_codes
+from tallybayes.models.inputs.input_format import LabeledRowReader, read_codes
 from tallybayes.results.threshold import Threshold, find_threshold, log_odds_of, place_of
 from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NEAREST = 1e-6  # weight of the distance to the last point in the least-squares problem of a Newton step
 
 
-class Deciding(Protocol):
+class Deciding(LabeledRowReader, Protocol):
     """A model with class probabilities: a classifier, a mixture, or an ensemble of classifiers."""
 
     @property
