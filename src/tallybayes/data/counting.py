@@ -445,7 +445,7 @@ def width_of(block: Block) -> int:
 
 def is_small(n_groups: int, width: int) -> bool:
     """Return whether the statistics of any family take little memory: a few numbers per pair of columns at most."""
-    return 8 * n_groups * _NUMBERS_PER_PAIR * width**2 <= SMALL
+    return 8 * n_groups * _NUMBERS_PER_PAIR * int(width) ** 2 <= SMALL
 
 
 def check_size(

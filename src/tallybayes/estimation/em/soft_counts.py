@@ -62,11 +62,11 @@ class SoftCounter:
         self.domains = {str(name): domain for name, (_, domain) in encoded.items()}
         codes = {(name, is_sorted): encoded[name] for name in encoded for is_sorted in (False, True)}
         self.table = table.recoded(codes) if codes else table
-        self.like: list[Any] = [None if factor.level_columns else _pooled(factor, table) for factor in factors]
-        for number, (factor, pooled) in enumerate(zip(factors, self.like, strict=True)):
+        for number, factor in enumerate(factors):  # before the rows are counted
             n_levels = sum(len(domain.levels) for domain in self.level_domains(number))
-            width = n_levels if pooled is None else pooled.n_columns
+            width = n_levels if factor.level_columns else sum(map(table.width, factor.columns))
             check_size(factor, n_groups, width, scored=factor.family, copies=3)  # a total, a chunk, and their sum
+        self.like: list[Any] = [None if factor.level_columns else _pooled(factor, table) for factor in factors]
 
     def level_domains(self, number: int) -> list[Domain]:
         """Return the domains of a factor's categorical columns."""
