@@ -23,6 +23,7 @@ _BLOCK = 1 << 22  # bytes of a chunk; types of columns are inferred from the fir
 _DELIMITERS = (",", ";", "\t", "|")
 _ROW = re.compile(r"Row #(\d+)")
 _COLUMN = re.compile(r"In CSV column #(\d+)")
+_EVIDENT = {"int64": re.compile(r"-?\d{1,18}"), "float64": re.compile(r"-?\d+\.\d+")}  # Arrow infers no other type
 _NUMBER = re.compile(r"'[-+]?[\d.]+(e[-+]?\d+)?'", re.IGNORECASE)
 ON_BAD = ("error", "missing", "skip")
 
@@ -97,9 +98,10 @@ class CsvFiles(Files):
         check_utf8(path, chunk, self.encoding)
         # Every column of every block is one task. Its overhead exceeds the cost of its cells if rows are long.
         threads = chunk.data.find(b"\n") < _BLOCK // 1024
+        types = self.types if threads else self._evident_types(chunk) | self.types
         try:
-            table, n_bad = self._parsed(path, chunk, self.types, threads=threads)
-        except DataError:  # without the line
+            table, n_bad = self._parsed(path, chunk, types, threads=threads)
+        except DataError:  # without the line, or of the types of the first row
             table, n_bad = self._parsed(path, chunk, self.types)
         names = table.schema.names
         check_unique_names(names, path)
@@ -111,6 +113,24 @@ class CsvFiles(Files):
         if path == self.paths[0]:
             self._head = table.cast(schema), n_bad
         return schema
+
+    def _evident_types(self, chunk: TextChunk) -> dict[str, pa.DataType]:
+        """Return the types of columns with a number in the first row. Arrow would try four other types before."""
+        import pyarrow as pa
+
+        lines = [chunk.data[start:end].removesuffix(b"\r").decode() for start, end in _first_lines(chunk.data)]
+        header, row = (line.split(self.delimiter) for line in lines)
+        if self.names:
+            header, row = list(self.names), header
+        if len(header) != len(row) or any('"' in line for line in lines):
+            return {}
+        nulls = frozenset(self.null_values or ())
+        return {
+            name: pa.type_for_alias(kind)
+            for name, cell in zip(header, row, strict=True)
+            for kind, pattern in _EVIDENT.items()
+            if pattern.fullmatch(cell) and cell not in nulls
+        }
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
@@ -222,6 +242,16 @@ class CsvFiles(Files):
             f"{where}, column {name!r}: found {value or message}; expected {kind}, the type of the rows before.\n"
             f"    Set the type: tb.table(..., types={{{name!r}: {wider!r}}}); or pass on_bad='missing' or 'skip'."
         )
+
+
+def _first_lines(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the positions of the first two lines."""
+    start = 0
+    for _ in range(2):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        yield start, end
+        start = end + 1
 
 
 class _BadCellError(DataError):

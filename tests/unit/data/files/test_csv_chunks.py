@@ -252,3 +252,26 @@ def test_a_last_row_without_line_end_tells_the_types_too(end, tmp_path):
     assert tb.table(tmp_path / "rows.csv").read("this").to_pydict() == {"x": [1.0, 2.5], "y": ["a", "b"]}
     (tmp_path / "rows.jsonl").write_text('{"x": 1}\n{"x": 2.5, "y": "b"}')
     assert tb.table(tmp_path / "rows.jsonl").read("this").to_pydict() == {"x": [1.0, 2.5], "y": [None, "b"]}
+
+
+NUMBERS = ["7", "-2.5", "1e3", "007", "x", "", "NA", "2026-05-29", "true", "12345678901234567890", " 1", "0.5"]
+
+
+@pytest.mark.parametrize("first", NUMBERS)
+@pytest.mark.parametrize("nulls", [None, ["7", "0.5"]], ids=["default nulls", "some nulls"])
+def test_types_of_many_columns_are_those_that_arrow_infers(first, nulls, tmp_path):
+    names = [f"a column with a long name {k}" for k in range(len(NUMBERS) * 40)]  # a first line of more than 4 kB
+    rows = [[first] * len(names), (NUMBERS * 40), [first] * len(names)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(",".join(row) for row in [names, *rows]) + "\n")
+    convert = csv.ConvertOptions(strings_can_be_null=True, **({} if nulls is None else {"null_values": nulls}))
+    expected = csv.read_csv(path, convert_options=convert)
+    kinds = [pa.string() if pa.types.is_null(field.type) else field.type for field in expected.schema]
+    source = tb.table(path, null_values=nulls)
+    assert source.schema.types == kinds
+    columns = [expected.column(k).cast(kind) for k, kind in enumerate(kinds)]
+    assert pa.concat_tables(source.batches()).to_pydict() == pa.table(columns, names).to_pydict()
+    longer = tmp_path / "longer.csv"  # its first row has too few cells and is skipped
+    longer.write_text("\n".join(",".join(row) for row in [names, ["1.5"] * 9, *rows[1:2] * 2]) + "\n")
+    assert tb.table(longer, on_bad="skip").schema.types == tb.table(longer, on_bad="missing").schema.types
+    assert tb.table(longer, on_bad="skip").schema.field(0).type == pa.int64()
