@@ -19,6 +19,13 @@ SYNONYMS = [
     ("merge models fitted on separate data", "sufficient-statistics.html", "the sum of two models or tallies"),
     ("SQL: fit in a database", "data-sources.html", "DuckDB, PostgreSQL, SQLite, Spark"),
     ("SQL: export a model as a query", "exporting-models.html", "to_sql"),
+    ("decision boundary plot", "gaussian-discriminants.html", "plot_decision_boundary"),
+    ("classify short texts or documents", "text.html", "tb.Text"),
+    ("decode a sequence", "hidden-markov-models.html", "Viterbi, predict"),
+    ("calibrate probabilities", "calibration.html", "calibrate, calibration="),
+    ("missing cells, probabilities with missing values", "missing-data.html", "None, NaN"),
+    ("GDPR, right to erasure: remove a customer's rows", "streaming-drift-and-unlearning.html", "forget, receipt"),
+    ("MAP estimate and 95 % interval of a coin under Beta(2, 2)", "bernoulli-model.html", "tb.fit_distribution"),
 ]
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "epsilon", "λ": "lambda", "μ": "mu", "σ": "sigma", "χ": "chi"}
 # Typographic characters by their ASCII spellings.

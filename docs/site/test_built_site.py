@@ -57,6 +57,26 @@ TERMS = {
     "merge models": "(sufficient-statistics|cookbook).html",
     "Spark": "data-sources.html#spark",
     "spam": "spam-filter.html",
+    # What newcomers look for.
+    "fit a CSV": "command-line.html#fit",
+    "missing cells": "missing-data.html",
+    "explain prediction": "naive-bayes.html#explain-a-prediction",
+    "remove rows": "(cookbook|streaming-drift-and-unlearning).html#",
+    "add-one prior": "priors-and-smoothing.html#.*add-one",
+    "MAP Beta(2, 2)": "bernoulli-model.html",
+    "credible interval": "(bernoulli-model|uncertainty-and-decisions).html#",
+    "QDA LDA": "gaussian-discriminants.html",
+    "decision boundary": "gaussian-discriminants.html",
+    "short texts": "text.html",
+    "decode sequence": "hidden-markov-models.html",
+    "HMM without labels": "hidden-markov-models.html#.*without",
+    "alarm burglary": "(first-network|bayesian-networks).html",
+    "learn structure": "(network-learning|reference/learn_structure).html",
+    "cross-validate groups": "(cross-validation|reference/cross_validate).html",
+    "calibrate": "calibration.html",
+    "PostgreSQL": "data-sources.html",
+    "export SQL": "exporting-models.html",
+    "Maildir": "spam-filter.html",
 }
 
 
