@@ -9,26 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from tallybayes.errors import FileError
 
+_CLASSES: dict[str, type[FrozenValue]] = {}  # classes of this package by name, which files may contain
+
 
 class FrozenValue:
     """Base of frozen dataclasses whose fields are numbers, strings, tuples, mappings, arrays or frozen values."""
 
-    _registry: ClassVar[dict[str, type[FrozenValue]]] = {}
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__module__.startswith("tallybayes."):
-            FrozenValue._registry[cls.__name__] = cls
+            _CLASSES[cls.__name__] = cls
 
     def _fields(self) -> dict[str, Any]:
         """Return the fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the fields that are arrays, by name."""
+        return {name: value for name, value in self._fields().items() if isinstance(value, np.ndarray)}
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(self) is type(other) and _key(self) == _key(other))
@@ -73,12 +77,17 @@ class FrozenValue:
         dict
             ``{"type": class name, field: value, ...}`` of numbers, strings, lists and dicts only.
         """
-        if FrozenValue._registry.get(type(self).__name__) is not type(self):
+        if not is_storable(self):
             raise FileError(
                 f"cannot save a {type(self).__name__}: files contain only classes of Tallybayes, since loading runs no "
                 "code.\n    Save its statistics with NumPy instead."
             )
         return {"type": type(self).__name__, **{name: to_json(value) for name, value in self._fields().items()}}
+
+
+def is_storable(value: FrozenValue) -> bool:
+    """Return whether files may contain values of this class: only classes of this package."""
+    return _CLASSES.get(type(value).__name__) is type(value)
 
 
 def from_config(config: Mapping[str, Any]) -> Any:
@@ -97,7 +106,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     name = arguments.pop("type", None)
     cls = _class_named(name) if isinstance(name, str) else None
     if cls is None:
-        raise FileError(f"unknown type {name!r} in a configuration; expected one of {sorted(FrozenValue._registry)}.")
+        raise FileError(f"unknown type {name!r} in a configuration; expected one of {sorted(_CLASSES)}.")
     allowed = {field.name for field in fields(cls)}  # type: ignore[arg-type]
     if set(arguments) - allowed:
         raise FileError(f"{name} has no field {sorted(set(arguments) - allowed)}; expected {sorted(allowed)}.")
@@ -111,12 +120,12 @@ def from_config(config: Mapping[str, Any]) -> Any:
 
 def _class_named(name: str) -> type[FrozenValue] | None:
     """Return the class of this name, importing the module of a public class on first use."""
-    if name not in FrozenValue._registry:
+    if name not in _CLASSES:
         import tallybayes
 
         if name in tallybayes._PUBLIC:
             getattr(tallybayes, name)
-    cls = FrozenValue._registry.get(name)
+    cls = _CLASSES.get(name)
     return cls if is_dataclass(cls) else None
 
 

@@ -39,18 +39,16 @@ from tallybayes.models.ensemble.candidate_search import search_candidates
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, fit_members
 from tallybayes.models.ensemble.ensemble_summary import summary
 from tallybayes.models.ensemble.feature_views import check_columns
-from tallybayes.models.ensemble.members import Member, log_proba
+from tallybayes.models.ensemble.members import Member, log_proba, read_features
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import (
     InputFormat,
-    open_columns,
     read_codes,
     read_initial_rows,
     read_more_rows,
 )
-from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.io import model_from_parts, model_to_parts, save_model
 from tallybayes.models.receipt import with_receipt
@@ -730,7 +728,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
             The class probabilities at prediction time, if they differ from those of the training rows.
         """
         check_is_fitted(self, "members_")
-        log_posterior = log_proba(self, mask_invalid_cells(open_columns(self, X), self._column_specs(), None))
+        log_posterior = log_proba(self, read_features(self, X))
         if class_prior is None:
             return log_posterior
         model = self.members_[0].model  # all members have the same class prior

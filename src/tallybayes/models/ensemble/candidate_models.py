@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betaln
@@ -57,7 +58,8 @@ _COVARIANCES: tuple[dict[str, Any], ...] = (
 )
 
 
-class CandidateModel(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class CandidateModel:
     """One candidate: its view of the rows, its unfitted model, and its held-out scores."""
 
     kind: str
@@ -273,8 +275,8 @@ class CandidateModels:
     def recalibrated(self, candidate: CandidateModel) -> CandidateModel:
         """Return a candidate with temperature scaling fitted to all rows; the comparison uses a sample."""
         temperature = fit_temperature_scaling(candidate.scores, self.codes, self.weight, candidate.tempering)
-        return candidate._replace(
-            tempering=temperature, losses=-log_proba_of_true_class(candidate.scores, self.codes, temperature)
+        return replace(
+            candidate, tempering=temperature, losses=-log_proba_of_true_class(candidate.scores, self.codes, temperature)
         )
 
 

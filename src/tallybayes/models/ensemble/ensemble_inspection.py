@@ -11,8 +11,7 @@ from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.errors import DataError, EstimateError, as_attribute_error
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.ensemble.feature_views import BLOCK
-from tallybayes.models.inputs.input_format import open_columns
-from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
+from tallybayes.models.ensemble.members import read_features
 from tallybayes.models.inspection.labeled_parameters import looked_up
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name, Rows
@@ -40,13 +39,9 @@ def member_note(model: AutoClassifier) -> str:
 
 def parameters(model: AutoClassifier) -> Parameters:
     """Return the parameters of the largest member, by column; the others are ``members_[k].model.parameters_``."""
-    member_parameters = largest_member(model).parameters_
-    within = {name: index for index, name in model.members_[0].spec.view.column_names().items()}
-    names = [shown_name for name in member_parameters for shown_name in (within if name == BLOCK else [name])]
-    shown = f"{member_parameters.title}\n{member_note(model)}"
-    return Parameters(
-        shown, names, member_parameters._shown, lambda column: member_parameters[within.get(column, column)]
-    )
+    found: Parameters = largest_member(model).parameters_
+    names = model.members_[0].spec.view.column_names()
+    return found.with_column_names(f"{found.title}\n{member_note(model)}", BLOCK, names)
 
 
 def table(model: AutoClassifier, column: Name | tuple[Name, ...]) -> ParameterTable:
@@ -64,15 +59,11 @@ def class_prior(model: AutoClassifier) -> ParameterTable:
 def posterior(model: AutoClassifier) -> Posteriors:
     """Return the posterior distributions of the parameters of the largest member, by column."""
     try:
-        member_posterior = largest_member(model).posterior_
+        found: Posteriors = largest_member(model).posterior_
     except EstimateError as error:
         raise as_attribute_error(error) from None
-    within = {name: index for index, name in model.members_[0].spec.view.column_names().items()}
-    names = [shown_name for name in member_posterior for shown_name in (within if name == BLOCK else [name])]
-    title = f"{member_posterior.title}, the heaviest of {len(model.members_)}"
-    return Posteriors(
-        title, names, member_posterior._shown, lambda column: member_posterior[within.get(column, column)]
-    )
+    names = model.members_[0].spec.view.column_names()
+    return found.with_column_names(f"{found.title}, the heaviest of {len(model.members_)}", BLOCK, names)
 
 
 def n_rows(model: AutoClassifier) -> float:
@@ -85,7 +76,7 @@ def explain(model: AutoClassifier, X: Rows, against: Hashable = None) -> Explana
     """Return the contribution of each column to the log-odds of each row, by the largest member."""
     check_is_fitted(model, "members_")
     first = model.members_[0]
-    table = mask_invalid_cells(open_columns(model, X), model._column_specs(), None)
+    table = read_features(model, X)
     explanation = first.model.explain(first.spec.view.apply(table), against)
     names = first.spec.view.column_names()
     explanation.columns = [names.get(column, column) for column in explanation.columns]
@@ -96,7 +87,7 @@ def explain(model: AutoClassifier, X: Rows, against: Hashable = None) -> Explana
 def show_work(model: AutoClassifier, row: Rows) -> str:
     """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean."""
     check_is_fitted(model, "members_")
-    table = mask_invalid_cells(open_columns(model, row), model._column_specs(), None)
+    table = read_features(model, row)
     if table.n_rows != 1:
         raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
     sheet = CalculationSheet("p(class | x) = Σ weight · p(class | x) of every member", list(model.classes_))

@@ -9,7 +9,10 @@ import numpy as np
 from tallybayes.data.table import Table
 from tallybayes.models.ensemble.ensemble_spec import MemberSpec
 from tallybayes.models.ensemble.stacking import bounded, stack_log_proba
+from tallybayes.models.inputs.input_format import open_columns
+from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -27,6 +30,11 @@ class Member(NamedTuple):
         rows = rows if without is None else self.spec.view.hide(rows, without)
         log_posterior = bounded(self.model.predict_log_proba(rows))
         return bounded(self.spec.calibration.apply(log_posterior, self.model._class_domain.levels))
+
+
+def read_features(model: AutoClassifier, X: Rows) -> Table:
+    """Return the features of rows, with invalid cells missing."""
+    return mask_invalid_cells(open_columns(model, X), model._column_specs(), None)
 
 
 def log_proba(model: AutoClassifier, table: Table, without: Name | None = None) -> np.ndarray:

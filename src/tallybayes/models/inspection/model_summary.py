@@ -156,10 +156,7 @@ def _prior(prior: object, index: int, statistics: Statistics) -> str:
     if not isinstance(prior, ParameterDistribution):
         return "" if prior is None else short_repr(prior, 60)
     parts = []
-    for value in prior._fields().values():
-        if value is None or isinstance(value, str | tuple):  # what is shared, and not about
-            continue
-        array = np.asarray(value, dtype=float)
+    for array in prior.arrays().values():
         if segments is not None and array.shape == (segments.n_cells,) and segments.n_cells > 1:  # of levels
             kind: Any = type(prior)
             start, stop = segments.offsets[index : index + 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -192,6 +192,20 @@ class ColumnMapping(Mapping[Any, Any]):
     def __len__(self) -> int:
         return len(self._names)
 
+    def with_column_names(self, title: str, block: Name, names: Mapping[Any, Name]) -> Self:
+        """Return the mapping with the columns of a block by their own names.
+
+        Parameters
+        ----------
+        title : str
+        block : the name of the block
+        names : mapping
+            The name of each column of the block by its key, (block, position).
+        """
+        key_of = {name: key for key, name in names.items()}
+        listed = [each for name in self for each in (key_of if name == block else [name])]
+        return type(self)(title, listed, self._shown, lambda column: self[key_of.get(column, column)])
+
 
 class Posteriors(ColumnMapping, Result):
     """Posterior distributions of the parameters by column. ``model.posterior_`` returns it."""
@@ -250,8 +264,7 @@ class Parameters(ColumnMapping):
 
 def _describe_distribution(distribution: ParameterDistribution) -> tuple[str, str]:
     """Return the name and the shape of a distribution."""
-    arrays = [np.asarray(value) for value in distribution._fields().values() if isinstance(value, np.ndarray)]
-    shape = np.broadcast_shapes(*(array.shape for array in arrays)) if arrays else ()
+    shape = np.broadcast_shapes(*(array.shape for array in distribution.arrays().values()))
     return type(distribution).__name__, " × ".join(map(str, shape))
 
 

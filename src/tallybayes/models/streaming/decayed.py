@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -124,7 +125,7 @@ class Decayed(StreamModel):
         weight[weight < LEAST_WEIGHT] = 0.0  # below the least valid sample weight
         model = self._decayed_to(model, now)
         if X is None or isinstance(sample_weight, str):
-            model = model.partial_fit(**buffered._replace(weight=weight).arguments())
+            model = model.partial_fit(**replace(buffered, weight=weight).arguments())
         else:
             model = model.partial_fit(X, **({} if y is None else {"y": y}), sample_weight=weight)
         self._now = now

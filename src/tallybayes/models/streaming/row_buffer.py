@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -27,7 +28,8 @@ _NUMBERS = "biuf"
 _NOT_KEPT = ("date", "time", "duration", "list", "large_list", "struct", "map", "binary", "object")  # as Arrow has them
 
 
-class BufferedRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BufferedRows:
     """Rows, or sequences of rows, with their targets, weights and times."""
 
     table: Table
@@ -72,7 +74,7 @@ class BufferedRows(NamedTuple):
 
     def at(self, times: np.ndarray) -> BufferedRows:
         """Return a copy in the order of these times; later changes of the user's data do not affect it."""
-        return self._replace(times=times).take(np.argsort(times, kind="stable"))
+        return replace(self, times=times).take(np.argsort(times, kind="stable"))
 
     def take(self, positions: slice | np.ndarray) -> BufferedRows:
         """Return a copy of some of the rows or sequences."""
@@ -96,7 +98,7 @@ class BufferedRows(NamedTuple):
             unsupported if self.y is None or isinstance(self.y, str) else ()
         ):  # with a separate y, every column of X was fitted
             table = table.without(name)
-        return self._replace(table=table)
+        return replace(self, table=table)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `partial_fit` and `forget`."""
@@ -137,7 +139,7 @@ def find_rows(requested: BufferedRows, buffered: BufferedRows, *, timed: bool) -
     Rows are equal if all columns and the targets are equal; also the weights and times, if requested.
     """
     labels = [_target_values(part) for part in (buffered, requested)]
-    features = [part._replace(table=_without_target(part), y=None) for part in (buffered, requested)]
+    features = [replace(part, table=_without_target(part), y=None) for part in (buffered, requested)]
     stacked = _stack_rows(features)
     columns = [] if stacked.table.matrix is None else [stacked.table.matrix]
     columns = columns or list(stacked.table.columns.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -185,7 +186,7 @@ class StreamModel(Estimator):
         assert buffered.offsets is not None
         table, column = without_times(buffered.table, time)
         return NewRows(
-            None, buffered._replace(table=table), _last_of(read_times(column, table.n_rows), buffered.offsets)
+            None, replace(buffered, table=table), _last_of(read_times(column, table.n_rows), buffered.offsets)
         )
 
     def _fit_batches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -192,7 +193,7 @@ class Window(StreamModel):
         _, requested, times = self._read(X, y, sample_weight, time, sequence_arguments)
         if times is not None:
             self._check_times(times, None)
-            requested = requested._replace(times=times.values)
+            requested = replace(requested, times=times.values)
         left = [batch.remaining() for batch in sorted(self._batches)]
         buffered = concatenate_rows(left) if left else None
         positions = (
