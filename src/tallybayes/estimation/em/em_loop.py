@@ -137,11 +137,11 @@ def run_em(
         expected, log_likelihood = expect(parameters)
         objective = log_likelihood + log_prior
         rise = np.inf if result is None else objective - history[-1]
-        if result is not None and rise <= 0:  # by rounding errors: the previous parameters, and their objective, stay
+        if result is not None and rise < 0:  # by rounding errors: the previous parameters, and their objective, stay
             history.append(history[-1])
             return result._replace(converged=True)
-        history.append(objective)
-        result = EMResult(expected, parameters, history, bool(rise < tol), log_likelihood)
+        history.append(objective)  # equal objectives: the later parameters are nearer to the maximum
+        result = EMResult(expected, parameters, history, bool(rise < tol or rise <= 0), log_likelihood)
         if result.converged:
             break
     assert result is not None
