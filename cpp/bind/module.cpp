@@ -12,6 +12,7 @@
 #include "count/mdl_cuts.h"
 #include "bind/hmm_bindings.h"
 #include "bind/concatenate.h"
+#include "bind/forest_bindings.h"
 #include "core/find_invalid_cell.h"
 #include "count/dirichlet_fit.h"
 #include "spam/bindings.h"
@@ -450,6 +451,7 @@ NB_MODULE(_compiled, module) {
   define_chains(module);
   define_joining(module);
   define_partly_known(module);
+  define_forests(module);
   define_strings(module);
   define_mail(module);
   define_mail_words(module);

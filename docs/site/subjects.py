@@ -16,6 +16,8 @@ SUBJECTS: dict[str, list[str]] = {
     "Classifiers": [
         "NaiveBayes",
         "GaussianDiscriminant",
+        "CountForest",
+        "CountBoosting",
         "NearestClassMean",
         "AveragedOneDependence",
         "TreeAugmentedNaiveBayes",

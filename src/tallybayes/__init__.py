@@ -82,6 +82,8 @@ if TYPE_CHECKING:
     from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier as AutoClassifier
     from tallybayes.models.ensemble.leakage import find_leakage as find_leakage
+    from tallybayes.models.forest.count_boosting import CountBoosting as CountBoosting
+    from tallybayes.models.forest.count_forest import CountForest as CountForest
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.io import load as load
     from tallybayes.models.mixture.mixture_model import Mixture as Mixture
@@ -136,6 +138,8 @@ _PUBLIC = {
     "CalibrationWarning": "warnings",
     "Categorical": "families.categorical",
     "ConditionalLinearGaussian": "families.conditional_linear_gaussian",
+    "CountBoosting": "models.forest.count_boosting",
+    "CountForest": "models.forest.count_forest",
     "Counts": "statistics.counts",
     "DataError": "errors",
     "Decayed": "models.streaming.decayed",

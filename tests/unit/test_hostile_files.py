@@ -39,6 +39,8 @@ MAKERS = {
     "AveragedOneDependence": lambda: tb.AveragedOneDependence(bins=3).fit(ROWS, CLASSES),
     "TreeAugmentedNaiveBayes": lambda: tb.TreeAugmentedNaiveBayes(bins=3).fit(ROWS, CLASSES),
     "AutoClassifier": lambda: tb.AutoClassifier(folds=2).fit(LABELS, "b"),
+    "CountForest": lambda: tb.CountForest(n_trees=3, min_leaf=1, strength=0.5).fit(LABELS, "b"),
+    "CountBoosting": lambda: tb.CountBoosting(max_trees=2).fit(LABELS, "b"),
     "NearestClassMean": lambda: tb.NearestClassMean(metric="learned", max_iter=2).fit(ROWS, CLASSES),
     "Mixture": lambda: tb.Mixture(2, random_state=0).fit(ROWS),
     "HiddenMarkovModel": lambda: tb.HiddenMarkovModel(prior={"emission": tb.Dirichlet(1)}).fit([CLASSES], [CLASSES]),
@@ -147,6 +149,8 @@ def same(first, second) -> bool:
     if isinstance(first, tb.AutoClassifier):
         pairs = zip(first.members_, second.members_, strict=True)
         return first.spec_ == second.spec_ and all(same(mine.model, its.model) for mine, its in pairs)
+    if hasattr(first, "counts_"):  # of trees
+        return type(first) is type(second) and first.counts_ == second.counts_
     return type(first) is type(second) and first.tally_ == second.tally_
 
 

@@ -63,6 +63,7 @@ ROOMS["streaming"] = SHARED | {"io"}  # so do windows
 ROOMS["classification"] = SHARED | {"io"}  # one is made of others, and writes them into its file
 KINDS = ("naive_bayes", "discriminant", "nearest_mean", "one_dependence", "mixture")
 ROOMS |= dict.fromkeys(KINDS, SHARED | {"classification"})
+ROOMS["forest"] = SHARED | {"io", "classification"}
 ROOMS["ensemble"] = SHARED | {"io", "classification", *KINDS}
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plotting", "pytest": "testing"}
@@ -326,6 +327,7 @@ THROUGH = {
     "models/discriminant": "models/discriminant/gaussian_discriminant",
     "models/classification/methods": "models/classification/methods",
     "models/ensemble": "models/ensemble/test_auto_classifier.py",
+    "models/forest": "models/forest/whole",
     "models/hmm": "models/hmm/hidden_markov_model",
     "models/hmm/fitting": "models/hmm/hidden_markov_model",
     "models/inputs": "models/inputs/whole",

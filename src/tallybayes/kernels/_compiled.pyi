@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 from tallybayes.kernels.hmm_arguments import Emission
+from tallybayes.kernels.reference.forest import ChainCounts, LabeledRows
+from tallybayes.kernels.reference.forest_growth import Grown, GrowthRows
 from tallybayes.kernels.reference.text_counts import Rows
 from tallybayes.kernels.text.tokenizer import TokenRule
 
@@ -218,6 +220,74 @@ class PartlyKnown:
         self, tables: Float64Array, logs: Float64Array, asked: AnyArray, threads: int
     ) -> tuple[Float64Array, Float64Array]: ...
 
+class Trees:
+    def __init__(self, roots: Int64Array, nodes: AnyArray, masks: AnyArray, n_columns: int) -> None: ...
+    @property
+    def n_leaves(self) -> int: ...
+    def count_leaves(self, rows: LabeledRows, threads: int) -> Int64Array: ...
+    def leaf_proba(
+        self, counts: Int64Array, n_classes: int, strength: Float64Array, unit: float, threads: int
+    ) -> AnyArray: ...
+    def mean_of_leaves(
+        self, codes: AnyArray, firsts: Int64Array, leaf_values: AnyArray, n_rows: int, n_classes: int, threads: int
+    ) -> Float64Array: ...
+    def held_out_proba(
+        self,
+        rows: LabeledRows,
+        firsts: Int64Array,
+        counts: Int64Array,
+        strength: Float64Array,
+        unit: float,
+        keys: AnyArray,
+        bag: int,
+        threads: int,
+    ) -> tuple[Float64Array, AnyArray]: ...
+    def count_chains(
+        self, rows: LabeledRows, n_chains: int, scores: AnyArray, base: AnyArray, bag_weight: Int64Array, threads: int
+    ) -> ChainCounts: ...
+    def held_out_scores(
+        self,
+        rows: LabeledRows,
+        n_chains: int,
+        scores: AnyArray,
+        base: AnyArray,
+        sums: ChainCounts,
+        outside: AnyArray,
+        outside_weight: Float64Array,
+        rate: float,
+        strength: float,
+        unit: float,
+        threads: int,
+    ) -> AnyArray: ...
+
+def grow_forest(
+    rows: GrowthRows,
+    columns_tried: int,
+    random_cuts: bool,
+    min_leaf: int,
+    max_depth: int,
+    keys: AnyArray,
+    bag: int,
+    seed: int,
+    first_tree: int,
+    n_trees: int,
+    threads: int,
+) -> Grown: ...
+def grow_chains(
+    rows: GrowthRows,
+    n_chains: int,
+    columns_tried: int,
+    max_depth: int,
+    min_leaf: int,
+    rate: float,
+    strength: float,
+    ridge: float,
+    seed: int,
+    lengths: tuple[int, int, int],
+    outside: AnyArray,
+    base: AnyArray,
+    threads: int,
+) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array]: ...
 def distinct_strings(
     offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
 ) -> Int64Array: ...

@@ -13,6 +13,8 @@ ESTIMATORS = [
     tb.TreeAugmentedNaiveBayes(bins="mdl"),
     tb.GaussianDiscriminant(),
     tb.NearestClassMean(),
+    tb.CountForest(n_trees=6, min_leaf=1, strength=0.5),
+    tb.CountBoosting(max_trees=20),
     tb.LinearRegression(),
 ]
 OTHERWISE = [

@@ -1,0 +1,197 @@
+#include "forest/trees.h"
+
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "forest/random.h"
+
+namespace tallybayes {
+
+namespace {
+
+constexpr size_t block_rows = 512;
+
+struct Nothing {};
+const auto nothing = [] { return Nothing{}; };
+const auto finished = [](Nothing&) {};
+
+// Runs `work(tree)` for all trees on several threads.
+template <class Work>
+void for_trees(const Trees& trees, size_t threads, double cells, Work work) {
+  auto process = [&](Nothing&, size_t tree, Order&) {
+    work(tree);
+    return true;
+  };
+  run_parts(trees.n_trees(), choose_threads(threads, trees.n_trees(), cells), 1, nothing, process, finished);
+}
+
+// Runs `work(first, last)` for blocks of rows on several threads.
+template <class Work>
+void for_rows(size_t n, size_t threads, double cells, Work work) {
+  const Grid grid(n, block_rows);
+  auto process = [&](Nothing&, size_t part, Order&) {
+    work(grid.first(part), grid.last(part));
+    return true;
+  };
+  run_parts(grid.n_parts, choose_threads(threads, grid.n_parts, cells), 1, nothing, process, finished);
+}
+
+// The weights of the classes in all nodes of a tree, (nodes, classes).
+void node_counts(const Trees& trees, size_t t, const int64_t* counts, size_t n_classes, std::vector<int64_t>& sums) {
+  const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+  const auto n_nodes = static_cast<size_t>(trees.roots[t + 1] - trees.roots[t]);
+  const int64_t* leaves = counts + static_cast<size_t>(trees.leaves[t]) * n_classes;
+  sums.resize(n_nodes * n_classes);
+  for (size_t k = n_nodes; k-- > 0;) {
+    int64_t* sum = sums.data() + k * n_classes;
+    const auto next = static_cast<size_t>(tree[k].next) * n_classes;
+    if (tree[k].column < 0) {
+      std::copy_n(leaves + next, n_classes, sum);
+    } else {
+      for (size_t c = 0; c < n_classes; c++) sum[c] = sum[n_classes + c] + sums[next + c];
+    }
+  }
+}
+
+// p ← (n + strength·p) / (Σ n + strength); unchanged without rows. The class `own` has less weight.
+bool back_off(const int64_t* counts, size_t n_classes, double strength, double unit, size_t own, int64_t less, double* p) {
+  int64_t total = -less;
+  for (size_t c = 0; c < n_classes; c++) total += counts[c];
+  if (total <= 0) return false;
+  const double scale = 1.0 / (static_cast<double>(total) * unit + strength);
+  for (size_t c = 0; c < n_classes; c++) {
+    const int64_t count = counts[c] - (c == own ? less : 0);
+    p[c] = (static_cast<double>(count) * unit + strength * p[c]) * scale;
+  }
+  return true;
+}
+
+double work_of(const Trees& trees, size_t n) { return static_cast<double>(trees.n_trees()) * static_cast<double>(n) * 8; }
+
+}  // namespace
+
+size_t Trees::most_nodes() const {
+  int64_t most = 0;
+  for (size_t t = 0; t < n_trees(); t++) most = std::max(most, roots[t + 1] - roots[t]);
+  return static_cast<size_t>(most);
+}
+
+bool Trees::check() {
+  leaves.assign(1, 0);
+  if (roots.empty() || roots[0] != 0 || static_cast<size_t>(roots.back()) != nodes.size()) return false;
+  const auto n_masks = static_cast<int64_t>(masks.size() / 4);
+  for (size_t t = 0; t < n_trees(); t++) {
+    const int64_t first = roots[t], n_nodes = roots[t + 1] - first;
+    if (n_nodes <= 0 || static_cast<size_t>(roots[t + 1]) > nodes.size()) return false;
+    int32_t n_leaves = 0;
+    for (int64_t k = 0; k < n_nodes; k++) {
+      const TreeNode& node = nodes[static_cast<size_t>(first + k)];
+      if (node.column < 0) {
+        if (node.next != n_leaves++) return false;
+        continue;
+      }
+      if (static_cast<size_t>(node.column) >= n_columns || node.next <= k + 1 || node.next >= n_nodes) return false;
+      if (node.cut >= 512 || (node.cut < 0 && ~static_cast<int64_t>(node.cut) >= n_masks)) return false;
+    }
+    if (2 * static_cast<int64_t>(n_leaves) != n_nodes + 1) return false;
+    leaves.push_back(leaves.back() + n_leaves);
+  }
+  return true;
+}
+
+void count_leaves(const Trees& trees, const CodedRows& rows, int64_t* counts, size_t threads) {
+  std::fill_n(counts, trees.n_leaves() * rows.n_classes, 0);
+  for_trees(trees, threads, work_of(trees, rows.n), [&](size_t t) {
+    const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+    int64_t* leaves = counts + static_cast<size_t>(trees.leaves[t]) * rows.n_classes;
+    for (size_t i = 0; i < rows.n; i++) {
+      const size_t leaf = leaf_of(tree, trees.masks.data(), rows.codes + i * trees.n_columns);
+      leaves[leaf * rows.n_classes + static_cast<size_t>(rows.y[i])] += rows.weight[i];
+    }
+  });
+}
+
+void leaf_proba(const Trees& trees, const int64_t* counts, size_t n_classes, const double* strength, double unit,
+                float* proba, size_t threads) {
+  for_trees(trees, threads, static_cast<double>(trees.nodes.size() * n_classes), [&](size_t t) {
+    std::vector<int64_t> sums;
+    node_counts(trees, t, counts, n_classes, sums);
+    const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+    const size_t n_nodes = sums.size() / n_classes;
+    std::vector<double> p(sums.size(), 1.0 / static_cast<double>(n_classes));  // of the parent, until it is visited
+    for (size_t k = 0; k < n_nodes; k++) {
+      double* mine = p.data() + k * n_classes;
+      back_off(sums.data() + k * n_classes, n_classes, strength[t], unit, n_classes, 0, mine);
+      const auto next = static_cast<size_t>(tree[k].next);
+      if (tree[k].column < 0) {
+        float* leaf = proba + (static_cast<size_t>(trees.leaves[t]) + next) * n_classes;
+        for (size_t c = 0; c < n_classes; c++) leaf[c] = static_cast<float>(mine[c]);
+      } else {
+        std::copy_n(mine, n_classes, mine + n_classes);
+        std::copy_n(mine, n_classes, p.data() + next * n_classes);
+      }
+    }
+  });
+}
+
+void mean_of_leaves(const Trees& trees, const TreeGroups& groups, const uint8_t* codes, size_t n, size_t n_classes,
+                    const float* leaf_values, double* means, size_t threads) {
+  const size_t width = groups.n_groups * n_classes;
+  for_rows(n, threads, work_of(trees, n), [&](size_t first, size_t last) {
+    std::fill(means + first * width, means + last * width, 0.0);
+    for (size_t g = 0; g < groups.n_groups; g++) {
+      for (auto t = static_cast<size_t>(groups.firsts[g]); t < static_cast<size_t>(groups.firsts[g + 1]); t++) {
+        const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+        const float* values = leaf_values + static_cast<size_t>(trees.leaves[t]) * n_classes;
+        for (size_t i = first; i < last; i++) {
+          const float* leaf = values + leaf_of(tree, trees.masks.data(), codes + i * trees.n_columns) * n_classes;
+          double* sum = means + i * width + g * n_classes;
+          for (size_t c = 0; c < n_classes; c++) sum[c] += static_cast<double>(leaf[c]);
+        }
+      }
+      const double scale = 1.0 / static_cast<double>(std::max<int64_t>(1, groups.firsts[g + 1] - groups.firsts[g]));
+      for (size_t i = first; i < last; i++) {
+        for (size_t c = 0; c < n_classes; c++) means[i * width + g * n_classes + c] *= scale;
+      }
+    }
+  });
+}
+
+void held_out_proba(const Trees& trees, const TreeGroups& groups, const CodedRows& rows, const int64_t* counts,
+                    double unit, const uint64_t* keys, uint64_t bag, double* means, int32_t* n_trees, size_t threads) {
+  const size_t n_classes = rows.n_classes, width = groups.n_groups * n_classes;
+  std::fill_n(means, rows.n * width, 0.0);
+  std::fill_n(n_trees, rows.n * groups.n_groups, 0);
+  std::vector<int64_t> sums;
+  for (size_t g = 0; g < groups.n_groups; g++) {
+    for (auto t = static_cast<size_t>(groups.firsts[g]); t < static_cast<size_t>(groups.firsts[g + 1]); t++) {
+      node_counts(trees, t, counts, n_classes, sums);
+      const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+      for_rows(rows.n, threads, static_cast<double>(rows.n * n_classes) * 8, [&](size_t first, size_t last) {
+        std::vector<double> p(n_classes);
+        for (size_t i = first; i < last; i++) {
+          if (in_bag(keys[i], t, bag)) continue;
+          std::fill(p.begin(), p.end(), 1.0 / static_cast<double>(n_classes));
+          const uint8_t* row = rows.codes + i * trees.n_columns;
+          const auto own = static_cast<size_t>(rows.y[i]);
+          for (size_t k = 0;;) {
+            const int64_t* node = sums.data() + k * n_classes;
+            if (!back_off(node, n_classes, groups.strength[t], unit, own, rows.weight[i], p.data())) break;
+            if (tree[k].column < 0) break;
+            const bool left = goes_left(tree[k], trees.masks.data(), row[tree[k].column]);
+            k = left ? k + 1 : static_cast<size_t>(tree[k].next);
+          }
+          double* sum = means + i * width + g * n_classes;
+          for (size_t c = 0; c < n_classes; c++) sum[c] += p[c];
+          n_trees[i * groups.n_groups + g]++;
+        }
+      });
+    }
+  }
+  for (size_t i = 0; i < rows.n * groups.n_groups; i++) {
+    const double scale = 1.0 / static_cast<double>(std::max(1, n_trees[i]));
+    for (size_t c = 0; c < n_classes; c++) means[i * n_classes + c] *= scale;
+  }
+}
+
+}  // namespace tallybayes

@@ -1,0 +1,154 @@
+// Trees over columns of codes from 0 to 255, and sums of rows in their leaves. Code 0 is a missing cell.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tallybayes {
+
+// Nodes of a tree are in preorder: the left child follows its parent.
+struct TreeNode {
+  int32_t column;  // −1: a leaf
+  int32_t next;    // the right child, or the number of the leaf, both within the tree
+  int32_t cut;     // from 0 on: codes up to its low byte go left, missing cells right if bit 8 is set; else ~mask
+};
+static_assert(sizeof(TreeNode) == 12, "nodes are passed as three integers");
+
+struct Trees {
+  std::vector<int64_t> roots{0};   // the first node of every tree, and the end
+  std::vector<TreeNode> nodes;
+  std::vector<uint64_t> masks;     // four words for each mask: the codes that go left
+  std::vector<int64_t> leaves{0};  // the first leaf of every tree, and the end
+  size_t n_columns = 0;
+
+  size_t n_trees() const { return roots.size() - 1; }
+  size_t n_leaves() const { return static_cast<size_t>(leaves.back()); }
+  size_t most_nodes() const;
+  // Fills `leaves`; false if a row could leave its tree.
+  bool check();
+};
+
+inline bool goes_left(const TreeNode& node, const uint64_t* masks, uint8_t code) {
+  if (node.cut >= 0) {
+    const int32_t shift = node.cut >> 8;
+    return static_cast<uint8_t>(code - shift) <= static_cast<uint8_t>(node.cut - shift);
+  }
+  const uint64_t* mask = masks + 4 * static_cast<size_t>(~node.cut);
+  return mask[code >> 6] >> (code & 63) & 1;
+}
+
+// The leaf of a row within its tree.
+inline size_t leaf_of(const TreeNode* tree, const uint64_t* masks, const uint8_t* row) {
+  const TreeNode* node = tree;
+  while (node->column >= 0) {
+    node = goes_left(*node, masks, row[node->column]) ? node + 1 : tree + node->next;
+  }
+  return static_cast<size_t>(node->next);
+}
+
+// Rows in the order of memory, (n, columns), with their class codes and weights.
+struct CodedRows {
+  const uint8_t* codes;
+  size_t n;
+  const int32_t* y;
+  const int64_t* weight;
+  size_t n_classes;
+};
+
+// Groups of trees: the first tree of every group, and the end; of each tree the strength of backing off.
+struct TreeGroups {
+  const int64_t* firsts;
+  size_t n_groups;
+  const double* strength;
+};
+
+// The weight of every class in every leaf, (leaves, classes).
+void count_leaves(const Trees&, const CodedRows&, int64_t* counts, size_t threads);
+
+// p(class | leaf), (leaves, classes): the counts of the nodes on the path, each shrunk towards its parent.
+void leaf_proba(const Trees&, const int64_t* counts, size_t n_classes, const double* strength, double unit, float* proba,
+                size_t threads);
+
+// Means over the trees of each group of a number for every class and leaf, (n, groups, classes).
+void mean_of_leaves(const Trees&, const TreeGroups&, const uint8_t* codes, size_t n, size_t n_classes,
+                    const float* leaf_values, double* means, size_t threads);
+
+// p(class | row) of every group without the row: of the trees that were not grown from it, less its own weight; (n,
+// groups, classes), and the number of such trees, (n, groups).
+void held_out_proba(const Trees&, const TreeGroups&, const CodedRows&, const int64_t* counts, double unit,
+                    const uint64_t* keys, uint64_t bag, double* means, int32_t* n_trees, size_t threads);
+
+// ---- Growing -----------------------------------------------------------------------------------------------------
+
+// Training rows in columns, (columns, n). The sum of the weights is below 2³¹; `unit` is the weight of one row.
+struct GrowthRows {
+  const uint8_t* codes;
+  size_t n, n_columns;
+  const uint8_t* categorical;  // flags of the columns
+  const int32_t* y;
+  const int32_t* weight;
+  size_t n_classes;
+  int64_t unit;
+};
+
+struct ForestOptions {
+  size_t columns_tried;  // at a node
+  bool random_cuts;      // one random split of a column instead of all
+  int64_t min_leaf;      // weight
+  size_t max_depth;
+  const uint64_t* keys;  // of the rows
+  uint64_t bag, seed;
+  size_t first_tree, n_trees;
+};
+
+// Trees that reduce the class entropy, each from its own sample of the rows.
+Trees grow_forest(const GrowthRows&, const ForestOptions&, size_t threads);
+
+struct ChainOptions {
+  size_t n_chains, columns_tried, max_depth;
+  int64_t min_leaf;
+  double rate, strength, ridge;
+  uint64_t seed;
+  size_t most_trees, step, patience;  // trees of a chain; grown `step` at a time
+  const int32_t* outside;             // of each row, the chain that is not grown from it
+  const float* base;                  // log score of every class before the first tree
+};
+
+struct GrownChains {
+  Trees trees;                // those of the first chain, of the second and so on, equally many
+  std::vector<float> scores;  // (leaves, classes): what each tree adds to the log scores
+  std::vector<double> loss;   // sum of the held-out log losses after each tree, in nats
+};
+
+// Chains of boosted trees whose leaves compare observed counts with counts expected by the trees before.
+GrownChains grow_chains(const GrowthRows&, const ChainOptions&, size_t threads);
+
+// ---- Chains ------------------------------------------------------------------------------------------------------
+
+struct ChainScores {
+  size_t n_chains;
+  const float* scores;  // frozen, (leaves, classes)
+  const float* base;    // (classes)
+};
+
+// Observed and expected weights of every class in every leaf, (leaves, classes). `bag_weight` (chains, n) goes to the
+// first pair of sums, the rest of each row's weight to the second.
+struct ChainSums {
+  int64_t *observed, *expected, *observed_outside, *expected_outside;
+};
+void count_chains(const Trees&, const ChainScores&, const CodedRows&, const int64_t* bag_weight, const ChainSums&,
+                  size_t threads);
+
+// Log scores of rows by the chain that was not grown from them, less their own counts, for several weights of the rows
+// outside, `outside_weight` (choices, chains): (choices, n, classes).
+struct HeldOutChains {
+  const int32_t* outside;  // of each row, its chain
+  const double* outside_weight;
+  size_t n_choices;
+  double rate, strength, unit;
+};
+void held_out_scores(const Trees&, const ChainScores&, const CodedRows&, const ChainSums&, const HeldOutChains&,
+                     float* scores, size_t threads);
+
+}  // namespace tallybayes

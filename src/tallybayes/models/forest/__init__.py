@@ -1,0 +1,1 @@
+"""Forests and boosted chains of trees whose leaves are counts."""
