@@ -168,4 +168,11 @@
   });
   drawPrior();
   drawCells();
+
+  const reachable = () => document.querySelectorAll(".wide").forEach((box) => {  // by the keyboard, where it scrolls
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  });
+  addEventListener("resize", reachable);
+  reachable();
 })();
