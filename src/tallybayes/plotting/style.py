@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import printable
+from tallybayes.results.result import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +35,7 @@ def words(value: object, widest: int | None = None) -> str:
     The middle of a long label is replaced by an ellipsis, since labels mostly differ at their ends.
     """
     text = "(missing)" if value is None else printable(value)
-    if widest is not None and len(text) > widest:
-        tail = (widest - 1) // 2
-        text = f"{text[: widest - 1 - tail]}…{text[-tail:]}"
+    text = text if widest is None else shortened(text, widest)
     text = text.replace("$", r"\$") or "''"
     return f" {text}" if text.startswith("_") else text
 

@@ -14,7 +14,7 @@ from tallybayes.data.table import open_table
 from tallybayes.distributions.parameter_distribution import tail_probabilities
 from tallybayes.errors import DataError, printable
 from tallybayes.results.metric_intervals import MetricEstimate, RowWeights
-from tallybayes.results.result import FrameData, Result, ResultTable
+from tallybayes.results.result import FrameData, Result, ResultTable, shortened
 from tallybayes.typing import Labels
 
 if TYPE_CHECKING:
@@ -320,7 +320,4 @@ def _group_codes(by: Labels, n_rows: int) -> tuple[np.ndarray, Sequence[object]]
 def short_label(label: object, widest: int = _WIDEST) -> str:
     """Return a label as text; a long one without its middle, since labels often differ at their ends."""
     text = "(missing)" if label is None else printable(label)
-    if len(text) <= widest:
-        return text
-    tail = (widest - 1) // 2
-    return f"{text[: widest - 1 - tail]}…{text[-tail:]}"
+    return shortened(text, widest)

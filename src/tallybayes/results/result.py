@@ -240,3 +240,9 @@ def columns_of(kind: type[NamedTuple], rows: Sequence[tuple[object, ...]]) -> di
     """
     fields: tuple[str, ...] = kind._fields
     return {name: [row[k] for row in rows] for k, name in enumerate(fields)}
+
+
+def shortened(text: str, widest: int) -> str:
+    """Return a text; a long one without its middle, since labels often differ at their ends."""
+    tail = (widest - 1) // 2
+    return text if len(text) <= widest else f"{text[: widest - 1 - tail]}…{text[-tail:]}"

@@ -1,4 +1,4 @@
-"""BayesianNetwork: CPTs by counting, exact inference by a clique tree."""
+"""BayesianNetwork: CPTs by counting, exact inference by variable elimination."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 class BayesianNetwork(Model):
     """A Bayesian network: p(all nodes) = Π p(node | its parents).
 
-    The conditional probability tables (CPTs) are counted in one pass. Inference is exact: a clique tree for many rows
-    with any pattern of missing cells. A network too large for memory raises TooLargeError before allocation.
+    The conditional probability tables (CPTs) are counted in one pass. Inference is exact, by variable elimination, for
+    rows with any pattern of missing cells. A network too large for memory raises TooLargeError before allocation.
 
     Parameters
     ----------

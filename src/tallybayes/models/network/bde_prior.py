@@ -12,6 +12,7 @@ from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import PriorError
 from tallybayes.models.network.graph import Graph
+from tallybayes.models.network.inference.evidence import Evidence
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.io.network_tables import NetworkTables
 from tallybayes.tally.factor import Name
@@ -115,8 +116,8 @@ class BDe(FrozenValue):
         """Return p(names) under the other network."""
         tables = self.tables
         inference = NetworkInference(Graph(tables.parents), tables.domains, tables.tables, {})
-        tree, potentials = inference.compile(together=names)
-        return tree.propagate(potentials, [], 1).marginal(inference.scope(names))[..., 0] if names else np.ones(())
+        ((_, posterior),) = inference.posteriors(Evidence(1, {}, {}, {}), [names])
+        return posterior.joint(names)[0].reshape([len(tables.levels[name]) for name in names])
 
 
 def _over_levels(joint: np.ndarray, axis: int, known: Sequence[Any], levels: Sequence[Any]) -> np.ndarray:

@@ -57,10 +57,7 @@ class IncompleteBatch:
         self.evidence = evidence
         self.weight = np.ascontiguousarray(weight)
         families = [(*inference.graph.parents[node], node) for node in inference.levels]
-        codes = np.full((evidence.n_rows, len(families)), -1, dtype=np.int32)
-        for column, node in enumerate(inference.levels):
-            if node in evidence.codes:
-                codes[:, column] = evidence.codes[node]
+        codes = inference.codes(evidence)
         self.incomplete: dict[Parents, np.ndarray] = {}  # rows with a missing parent of continuous nodes
         for parents in dict.fromkeys(inference.graph.parents[node] for node in evidence.cells):
             rows = np.flatnonzero((codes[:, inference.scope(parents)] < 0).any(axis=1))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tallybayes.data.table import Table
-from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.inputs.input_format import open_columns, open_rows
@@ -33,11 +34,34 @@ if TYPE_CHECKING:
     from tallybayes.typing import Rows
 
 
-class ClassConditionalPlane:
+class PredictedPlane:
+    """Base of the models in a plane: scores are predictions of rows in which two columns are known."""
+
+    others: ClassVar[str]  # how the other columns are treated
+    across: ClassVar[int] = ACROSS
+    model: Any
+    names: list[Any]
+
+    def rows(self, cells: dict[Any, np.ndarray], n: int) -> Table:
+        """Return n rows with the cells of some columns, by key."""
+        raise NotImplementedError
+
+    def scores(self, plane: Plane) -> np.ndarray:
+        """Return log p(class | x) at all distinct values."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # impossible points
+            return plane.evaluate(
+                lambda cells, n: np.asarray(self.model.predict_log_proba(self.rows(cells, n))), len(self.names)
+            )
+
+    def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
+        """Draw the classes themselves, if they have means or ellipses."""
+
+
+class ClassConditionalPlane(PredictedPlane):
     """Model of classes or components: all other columns are missing, which marginalizes them."""
 
     others: ClassVar[str] = "marginalized"
-    across: ClassVar[int] = ACROSS
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -74,16 +98,11 @@ class ClassConditionalPlane:
     def log_joint(self, plane: Plane, *known: int) -> np.ndarray:
         """Return log p(class, x) of the distinct values of the known columns, shape (up, across, classes)."""
         estimates = estimates_of(self.model)
-        return plane.evaluate(lambda cells, n: estimates.joint(_rows(self.model, cells, n)), len(self.columns), known)
+        return plane.evaluate(lambda cells, n: estimates.joint(self.rows(cells, n)), len(self.columns), known)
 
-    def scores(self, plane: Plane) -> np.ndarray:
-        """Return the scores whose largest is the predicted class, at all distinct values."""
-        scores = self.log_joint(plane, 0, 1)
-        calibration = getattr(self.model, "calibration_", None)
-        if calibration is None:
-            return scores
-        log_joint = scores.reshape(-1, scores.shape[-1])
-        return calibration.apply(apply_bayes_rule(log_joint, self.groups.log_prior).log_proba)  # may change the order
+    def rows(self, cells: dict[Any, np.ndarray], n: int) -> Table:
+        """Return rows with the given cells, all others missing."""
+        return _rows(self.model, cells, n)
 
     def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
         """Draw the mean of each class and its ellipse of two standard deviations, if one factor has both columns."""
@@ -119,17 +138,15 @@ class DistancePlane(ClassConditionalPlane):
         """Return the cells of two columns."""
         return np.asarray(self.model._estimated_means.cells(open_rows(self.model, X))[:, pair])
 
-    def scores(self, plane: Plane) -> np.ndarray:
-        """Return log p(class | x) at all distinct values."""
-        model = self.model
-        weight = model.tally_[model.target_].table
-        mean = dict(zip(self.keys, weight @ model.means_ / weight.sum(), strict=True))
+    @cached_property
+    def mean(self) -> dict[Any, float]:
+        """The mean of every column over all rows."""
+        weight = self.model.tally_[self.model.target_].table
+        return dict(zip(self.keys, weight @ self.model.means_ / weight.sum(), strict=True))
 
-        def score(cells: dict[Any, np.ndarray], n: int) -> np.ndarray:
-            rows = {key: np.full(n, value) for key, value in mean.items()} | cells
-            return np.asarray(model.predict_log_proba(_rows(model, rows, n)))
-
-        return plane.evaluate(score, len(mean))
+    def rows(self, cells: dict[Any, np.ndarray], n: int) -> Table:
+        """Return rows with the given cells, all others at their mean."""
+        return _rows(self.model, {key: np.full(n, value) for key, value in self.mean.items()} | cells, n)
 
     def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
         """Draw the means of the classes with a color, above the rows."""
@@ -137,7 +154,7 @@ class DistancePlane(ClassConditionalPlane):
         ax.plot(*means.T, "+", color="black", markersize=10, markeredgewidth=2, zorder=4)
 
 
-class EnsemblePlane:
+class EnsemblePlane(PredictedPlane):
     """Ensemble: all other columns are missing; predictions of all members, stacked and calibrated."""
 
     others: ClassVar[str] = "missing"
@@ -200,18 +217,9 @@ class EnsemblePlane:
             cells.append(positions[codes])
         return np.stack(cells, axis=1)
 
-    def scores(self, plane: Plane) -> np.ndarray:
-        """Return log p(class | x) at all distinct values."""
-        names = self.model._required_columns
-
-        def score(cells: dict[Any, np.ndarray], n: int) -> np.ndarray:
-            rows = dict.fromkeys(names, np.full(n, np.nan)) | cells
-            return np.asarray(self.model.predict_log_proba(Table(rows)))
-
-        return plane.evaluate(score, len(names))
-
-    def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
-        """Draw nothing: an ensemble has no ellipses."""
+    def rows(self, cells: dict[Any, np.ndarray], n: int) -> Table:
+        """Return rows with the given cells, all others missing."""
+        return Table(dict.fromkeys(self.model._required_columns, np.full(n, np.nan)) | cells)
 
 
 def _columns_of_member(member: ClassConditionalModel, view: Any) -> list[tuple[Any, PlotColumn]]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import rel_entr
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.estimated_network import EstimatedNetwork
-from tallybayes.models.network.inference.clique_tree import Propagated
-from tallybayes.models.network.inference.evidence import Evidence, read_evidence
-from tallybayes.models.network.inference.network_inference import NetworkInference
+from tallybayes.models.network.inference.evidence import read_evidence
 from tallybayes.models.network.inference.queries import GivenNodes, check_possible
 from tallybayes.plotting.network.node_boxes import AFTER, BEFORE
 from tallybayes.plotting.plot import Plot, PlotTable
@@ -45,10 +45,8 @@ class Change(NamedTuple):
         """The Kullback–Leibler divergence of the posterior from the prior; NaN if one is undefined."""
         if self.before is None or self.after is None:
             return np.nan
-        positive = self.after > 0
-        with np.errstate(divide="ignore"):  # an intervention can set what has probability 0
-            ratios = np.log2(self.after[positive]) - np.log2(self.before[positive])
-        return max(0.0, round(float(self.after[positive] @ ratios), 12))  # rounding must not order nodes
+        nats = rel_entr(self.after, self.before).sum()  # an intervention can set what has probability 0
+        return max(0.0, round(float(nats) / math.log(2), 12))  # rounding must not order nodes
 
     @property
     def information(self) -> str:
@@ -87,31 +85,27 @@ def node_posteriors(
     """
     inference = network.inference.intervened(do)
     evidence = read_evidence(inference, given, do)
-    ((rows, propagated),) = inference.batches(evidence)
-    check_possible(inference, propagated.log_likelihood[0], given, do)
-    undefined = _undefined_nodes(inference, propagated, evidence)
+    nodes = inference.structure.nodes
+    ((rows, posterior),) = inference.posteriors(evidence, inference.scopes_of(nodes))
+    check_possible(inference, posterior.log_likelihood[0], given, do)
+
+    def is_defined(node: Name) -> bool:
+        try:
+            inference.check_defined(posterior, evidence, rows, [node])
+        except EstimateError:
+            return False
+        return True
+
     posteriors = {}
-    for node in inference.structure.nodes:
+    for node in nodes:
         in_evidence = node in (given or {}) or node in (do or {})
         is_observed = in_evidence if node in inference.component_index else node in evidence.cells
-        if inference.leaf_of(node) not in undefined and not is_observed:
+        if not is_observed and is_defined(node):
             if node in inference.levels:
-                posteriors[node] = propagated.marginal(inference.scope([node]))[:, 0]
+                posteriors[node] = posterior.joint([node])[0]
             else:
-                posteriors[node] = np.ravel(inference.posterior_mean(node, propagated, evidence, rows))
+                posteriors[node] = np.ravel(inference.posterior_mean(node, posterior, evidence, rows))
     return posteriors
-
-
-def _undefined_nodes(inference: NetworkInference, propagated: Propagated, evidence: Evidence) -> set[Name]:
-    """Return the nodes whose posterior depends on undefined rows of CPTs: a query about them raises EstimateError."""
-    graph = inference.graph
-    nodes: set[Name] = set()
-    for node, rows in inference.undefined_rows().items():
-        parents = graph.parents[node]
-        proba = propagated.marginal(inference.scope(parents))[rows] if parents else np.ones(1)
-        if (proba > 0).any():
-            nodes |= graph.influenced_nodes(node, [*evidence.codes, *evidence.cells], evidence.likelihoods)
-    return nodes
 
 
 def plot_posteriors(

@@ -208,8 +208,8 @@ def _outcome_means(
     `nodes` are the treatment and the adjusted nodes. For a continuous outcome, the last axis has one entry: its mean.
     Combinations that never occur have 0.
     """
-    evidence, propagated = run_query(inference, [*nodes, outcome], given, None, together=nodes)
-    joint = propagated.marginal(inference.scope(nodes))[..., 0]
+    evidence, posterior = run_query(inference, [*nodes, outcome], given, None, [nodes])
+    joint = posterior.joint(nodes)[0].reshape([len(inference.levels[node]) for node in nodes])
     possible = np.flatnonzero(joint)
     codes = np.unravel_index(possible, joint.shape)
     rows = evidence.take(np.zeros(len(possible), dtype=np.intp)).with_codes(dict(zip(nodes, codes, strict=True)))
@@ -222,8 +222,8 @@ def _outcome_means(
         parents, scorer = inference.graph.parents[leaf], inference.leaves[leaf]
         values = np.nan_to_num(scorer.family.mean(scorer.parameters)).reshape(inference.n_groups(leaf), -1)[:, [column]]
     means = np.zeros((joint.size, values.shape[1]))
-    for batch, of_batch in inference.batches(rows):
-        means[possible[batch]] = inference.joint_posterior(parents, of_batch).T @ values
+    for batch, of_batch in inference.posteriors(rows, [parents]):
+        means[possible[batch]] = of_batch.joint(parents) @ values
     return means.reshape(len(joint), -1, values.shape[1]), joint.reshape(len(joint), -1)
 
 

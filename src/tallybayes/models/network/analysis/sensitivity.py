@@ -48,10 +48,10 @@ def sensitivity(
     event_evidence = read_evidence(inference, event)
     if event_evidence.likelihoods:
         raise DataError.wrong_type("event", repr(event)[:60], "one level for every node")
-    evidence, propagated = run_query(inference, list(event), given, do)
+    evidence, posterior = run_query(inference, list(event), given, do)
     event_codes = {node: np.array([-1, code[0]]) for node, code in event_evidence.codes.items()}
     rows = evidence.take(np.zeros(2, dtype=np.intp)).with_codes(event_codes)  # the evidence without and with the event
-    log_given = float(propagated.log_likelihood[0])
+    log_given = float(posterior.log_likelihood[0])
     probability, indices, values, functions = _functions(inference, rows, evidence, set(event), log_given)
     entries = _entries(inference, indices, values, functions, probability, float(odds))
     # the first level of a binary node follows from the second
@@ -264,27 +264,27 @@ def _functions(
     p(event, given) and p(given) are linear in the entries of a row of a CPT: each is R + Σ gᵢθᵢ, where gᵢ is the
     probability of all other factors. Both are divided by p(given), so that the denominator is 1 at current values.
     """
-    compiled = inference.compile()
     graph = inference.graph
-    likelihoods, offset = inference.likelihoods(rows, slice(0, 2))
-    propagated = compiled.tree.propagate(compiled.potentials, likelihoods, 2)
-    scale = np.exp(propagated.log_likelihood + offset - log_given)
     relevant = graph.relevant_nodes(event, [*evidence.codes, *evidence.cells], evidence.likelihoods)
+    tables = {
+        node: table
+        for node, table in inference.tables.items()
+        if node in relevant and node not in inference.interventions and table.shape[-1] > 1
+    }
+    families = {node: (*graph.parents[node], node) for node in tables}
+    ((_, posterior),) = inference.posteriors(rows, families.values())
+    scale = np.exp(posterior.log_likelihood - log_given)
     entries: list[EntryIndex] = []
     values = [np.zeros(0)]
     functions = [np.zeros((0, 4))]
-    for node, table in inference.tables.items():
-        if node in inference.interventions or table.shape[-1] < 2 or node not in relevant:
-            continue
+    for node, table in tables.items():
         if (table > 0).all():
-            joint = propagated.marginal(inference.scope((*graph.parents[node], node)))
-            others = joint * np.where(np.isfinite(scale), scale, 0.0) / table[..., None]
+            others = posterior.joint(families[node]) * np.where(np.isfinite(scale), scale, 0.0)[:, None] / table.ravel()
         else:
             without = inference.with_parameters({**inference.tables, node: np.ones_like(table)}, inference.leaves)
-            potentials = without.compile().potentials
-            of_others = compiled.tree.propagate(potentials, likelihoods, 2)
-            joint = of_others.marginal(inference.scope((*graph.parents[node], node)))
-            others = joint * np.exp(of_others.log_likelihood + offset - log_given)
+            ((_, of_others),) = without.posteriors(rows, [families[node]])
+            others = of_others.joint(families[node]) * np.exp(of_others.log_likelihood - log_given)[:, None]
+        others = others.T.reshape(*table.shape, 2)
         parts = [_linear_function(table, others[..., row], total) for row, total in ((1, scale[1]), (0, 1.0))]
         undefined = inference.undefined.get(node, np.array(False))[..., None]
         is_defined = ~np.broadcast_to(undefined, table.shape).ravel()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
@@ -16,6 +18,7 @@ from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, display_evidence, run_query
 from tallybayes.models.network.inference.query_result import NodeMapping, format_evidence
+from tallybayes.models.network.structure.structure_scores import conditional_information
 from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
@@ -45,17 +48,16 @@ def value_of_information(
     levels = labels_of(inference.levels[target], None)
     decisions, costs = (levels, 1.0 - np.eye(len(levels))) if cost is None else read_costs(cost, levels)
     node_costs = _node_costs(inference, nodes, observation_costs)
-    evidence, prior = run_query(inference, [target, *nodes], given, do)
+    evidence, prior = run_query(inference, [target, *nodes], given, do, [[target]])
     if target in evidence.codes:
         raise DataError(f"target {target!r} is observed.\n    Remove it from given= and do=.")
-    proba = prior.marginal(inference.scope([target]))[:, 0]
+    proba = prior.joint([target])[0]
     possible = np.flatnonzero(proba > 0)
     rows = evidence.take(np.zeros(len(possible), dtype=np.intp)).with_codes({target: possible})
     joint = {node: np.zeros((len(proba), len(inference.levels[node]))) for node in nodes}
-    for batch, propagated in inference.batches(rows):
+    for batch, posterior in inference.posteriors(rows, inference.scopes_of(nodes)):
         for node in nodes:
-            conditional = inference.joint_posterior([node], propagated).T
-            joint[node][possible[batch]] = conditional * proba[possible[batch], None]
+            joint[node][possible[batch]] = posterior.joint([node]) * proba[possible[batch], None]
     expected_costs = proba @ costs
     values = {}
     for node, table in joint.items():
@@ -68,7 +70,9 @@ def value_of_information(
     fixed = {**(given or {}), **(do or {})}
     continuous = [node for node in inference.structure.nodes if inference.is_continuous(node) and node not in fixed]
     not_evaluated = continuous if candidates is None else ()
-    return ValueOfInformation(target, display_evidence(given, do), _entropy(proba), values, decision, not_evaluated)
+    return ValueOfInformation(
+        target, display_evidence(given, do), float(entr(proba).sum()) / math.log(2), values, decision, not_evaluated
+    )
 
 
 class ValueOfInformation(Result, NodeMapping[float]):
@@ -159,15 +163,8 @@ class ValueOfInformation(Result, NodeMapping[float]):
 
 def _mutual_information(joint: np.ndarray) -> float:
     """Return the mutual information of a joint table of two nodes, in bits."""
-    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    positive = joint > 0
-    information = float(np.sum(joint[positive] * np.log2(joint[positive] / independent[positive])))
+    information = conditional_information(joint[None]) / math.log(2)
     return information if information > _NOTHING else 0.0
-
-
-def _entropy(proba: np.ndarray) -> float:
-    positive = proba[proba > 0]
-    return max(0.0, float(-np.sum(positive * np.log2(positive))))
 
 
 def _candidates(

@@ -1,4 +1,4 @@
-"""Inference in a Bayesian network: evidence of rows as likelihoods on a clique tree."""
+"""Inference in a Bayesian network: posteriors of many rows with any pattern of evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.memory import available_memory
 from tallybayes._utils.progress import progress
 from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import DataError, EstimateError
@@ -19,23 +18,40 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.families.protocols.degenerate_estimates import mask_degenerate_groups
 from tallybayes.families.protocols.distribution_functions import conditional_means
+from tallybayes.kernels.incomplete_rows import IncompleteRows
 from tallybayes.models.network.continuous_components import ContinuousComponent, with_intervention, with_leaves
 from tallybayes.models.network.graph import Graph
-from tallybayes.models.network.inference.clique_tree import CliqueTree, Likelihood, Propagated, Scope
 from tallybayes.models.network.inference.evidence import Cells, Evidence, read_evidence
+from tallybayes.models.network.inference.small_networks import MAX_CELLS, small_posteriors
 from tallybayes.models.network.inference.triangulation import find_order
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_MAX_KEPT = 8  # clique trees kept besides the plain one
-_MAX_CELLS = 1 << 22  # scores of a batch of rows of a continuous node
+_MANY_ROWS = 64  # rows from which small networks are evaluated with an axis of rows
+_MAX_KEPT = 8  # elimination orders
+_MAX_CELLS = 1 << 22  # scores of a batch of rows of a continuous node, or entries of their posteriors
+
+Scope = tuple[int, ...]
 
 
-class Compiled(NamedTuple):
-    """A clique tree of one network, possibly under interventions."""
+class Posterior(NamedTuple):
+    """Posterior of some rows.
 
-    tree: CliqueTree
-    potentials: list[np.ndarray]
+    Attributes
+    ----------
+    log_likelihood : ndarray of shape (n,)
+        Log p(evidence); −inf for impossible evidence.
+    tables : dict from nodes to an array of shape (n, combinations of their levels)
+        p(nodes | evidence) of the requested sets of nodes; meaningless for impossible evidence.
+    """
+
+    log_likelihood: np.ndarray
+    tables: dict[tuple[Name, ...], np.ndarray]
+
+    def joint(self, nodes: Iterable[Name]) -> np.ndarray:
+        """Return p(combination of levels of some nodes | evidence), (n, combinations)."""
+        nodes = tuple(nodes)
+        return self.tables[nodes] if nodes else np.ones((len(self.log_likelihood), 1))
 
 
 class NetworkInference:
@@ -88,7 +104,7 @@ class NetworkInference:
         self.index = {node: k for k, node in enumerate(domains)}
         self.sizes = [len(levels) for levels in self.levels.values()]
         self.interventions: frozenset[Name] = frozenset()  # the nodes that `intervened` has set
-        self.trees: dict[Any, CliqueTree] = {}
+        self.orders: dict[Any, list[int]] = {}
         self.set_parameters(tables, leaves)
 
     def set_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]) -> None:
@@ -102,12 +118,11 @@ class NetworkInference:
             for node, table in tables.items()
         }
         self.leaves = {node: _mask_degenerate_groups(scorer) for node, scorer in leaves.items()}
-        self.compiled: dict[Any, Compiled] = {}
 
     def with_parameters(
         self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]
     ) -> NetworkInference:
-        """Return the same network with other parameters; clique trees are kept."""
+        """Return the same network with other parameters; elimination orders are kept."""
         other = copy.copy(self)
         vars(other).pop("_forms", None)
         other.set_parameters(tables, leaves)
@@ -141,7 +156,7 @@ class NetworkInference:
         if not isinstance(do, Mapping) or not do:
             return self
         cells = read_evidence(self, None, do).cells
-        other = copy.copy(self)  # with the same compiled trees, whose keys have the interventions
+        other = copy.copy(self)  # with the same orders, whose keys have the interventions
         vars(other).pop("_forms", None)
         other.interventions = frozenset(do).difference(self.component_index)
         other.graph = self.graph.without_incoming_edges(other.interventions)
@@ -155,131 +170,149 @@ class NetworkInference:
 
     @cached_property
     def order(self) -> list[int]:
-        """The elimination order of the nodes (see `triangulation`)."""
-        families = [(*self.graph.parents[node], node) for node in self.levels]
-        families += [self.graph.parents[leaf] for leaf in self.leaves]
-        return find_order(self.sizes, [self.scope(nodes) for nodes in families], available_memory() / 8)
+        """The elimination order of the nodes (see `triangulation`), whatever memory it needs."""
+        return find_order(self.sizes, self._scopes())
 
     def scope(self, nodes: Iterable[Name]) -> Scope:
-        """Return the indices of nodes in the clique tree."""
+        """Return the indices of discrete nodes."""
         return tuple(self.index[node] for node in nodes)
 
-    def compile(self, together: Iterable[Name] = ()) -> Compiled:
-        """Compile the tree with a clique that contains all nodes of `together`."""
-        joined = frozenset(together)
-        key = self.interventions, joined
-        if joined:
-            plain = self.compile()
-            variables = set(self.scope(joined))
-            if any(variables.issubset(clique.variables) for clique in plain.tree.cliques):
-                return plain
-        if key not in self.compiled:
-            self.compiled[key] = self._compile(joined)
-            for kept in (self.compiled, self.trees):  # the plain tree and the last few
-                for old in list(kept)[1:-_MAX_KEPT]:
-                    del kept[old]
-        return self.compiled[key]
+    def shape(self, scope: Scope) -> tuple[int, ...]:
+        """Return the numbers of levels of some nodes, given by index."""
+        return tuple(self.sizes[k] for k in scope)
 
-    def _compile(self, together: frozenset[Name]) -> Compiled:
+    def _scopes(self) -> list[Scope]:
+        """Return the scopes of all factors: CPTs, and the parents of continuous nodes."""
         families = [(*self.graph.parents[node], node) for node in self.levels]
-        others = [self.graph.parents[leaf] for leaf in self.leaves]
-        scopes = [self.scope(names) for names in (*families, *others, tuple(together)) if names]
-        key = self.interventions, together
-        if key not in self.trees:  # raises TooLargeError before allocation
-            self.trees[key] = CliqueTree(self.sizes, scopes, list(self.levels))
-        tree = self.trees[key]
-        return Compiled(tree, tree.load([self.tables[node] for node in self.levels]))
+        parents = (self.graph.parents[leaf] for leaf in self.leaves)
+        return [*map(self.scope, families), *(self.scope(names) for names in parents if names)]
 
-    def likelihoods(self, evidence: Evidence, rows: slice) -> tuple[list[Likelihood], np.ndarray]:
-        """Return the evidence of some rows as likelihoods, and the logs of the factors divided out of them."""
-        n_rows = len(range(evidence.n_rows)[rows])
+    def order_with(self, scopes: Collection[Scope] = ()) -> list[int]:
+        """Return the elimination order if some nodes are joined; raise TooLargeError if it needs too much memory."""
+        joined = frozenset(frozenset(scope) for scope in scopes if len(scope) > 1)
+        key = self.interventions, joined
+        if key not in self.orders:
+            order = find_order(self.sizes, [*self._scopes(), *map(sorted, joined)], list(self.levels))
+            for old in list(self.orders)[: 1 - _MAX_KEPT]:
+                del self.orders[old]
+            self.orders[key] = order
+        return self.orders[key]
+
+    def codes(self, evidence: Evidence) -> np.ndarray:
+        """Return the codes of all discrete nodes, (n, nodes); −1 for unobserved ones."""
+        codes = np.full((evidence.n_rows, len(self.levels)), -1, dtype=np.int32)
+        for node, of_node in evidence.codes.items():
+            codes[:, self.index[node]] = of_node
+        return codes
+
+    def likelihoods(self, evidence: Evidence) -> tuple[list[tuple[Scope, np.ndarray]], np.ndarray]:
+        """Return the soft evidence and that on continuous nodes, and the logs of the factors divided out of it.
+
+        Each is the log likelihood of all combinations of levels of some nodes: their indices, and (n, *levels).
+        """
         likelihoods = []
-        offset = np.zeros(n_rows)
-        for node, codes in evidence.codes.items():
-            part = codes[rows]
-            if (part >= 0).any():
-                levels = np.arange(len(self.levels[node]))[:, None]
-                likelihoods.append(Likelihood(self.scope([node]), ((part == levels) | (part < 0)).astype(float)))
+        offset = np.zeros(evidence.n_rows)
         for node, likelihood in evidence.likelihoods.items():
-            likelihoods.append(Likelihood(self.scope([node]), likelihood[:, None]))
+            with np.errstate(divide="ignore"):
+                logs = np.broadcast_to(np.log(likelihood), (evidence.n_rows, len(likelihood)))
+            likelihoods.append((self.scope([node]), logs))
         for node, cells in evidence.cells.items():
             if node not in self.interventions:
                 scope = self.scope(self.graph.parents[node])
-                logs = self.leaf_log_prob(node, cells, rows)
+                logs = self.leaf_log_prob(node, cells)
                 largest = logs.max(axis=1)
                 finite = np.where(np.isneginf(largest), 0.0, largest)
                 offset += finite if scope else largest
                 if scope:
-                    table = (logs - finite[:, None]).T.reshape(*(self.sizes[k] for k in scope), n_rows)
-                    likelihoods.append(Likelihood(scope, table, True))
+                    table = (logs - finite[:, None]).reshape(-1, *self.shape(scope))
+                    likelihoods.append((scope, table))
         return likelihoods, offset
 
-    def joint_posterior(self, nodes: Sequence[Name], propagated: Propagated) -> np.ndarray:
-        """Return p(combination of levels of some nodes | evidence), (combinations, rows)."""
-        n_rows = len(propagated.log_likelihood)
-        return propagated.marginal(self.scope(nodes)).reshape(-1, n_rows) if nodes else np.ones((1, n_rows))
+    def scopes_of(self, nodes: Iterable[Name]) -> list[tuple[Name, ...]]:
+        """Return the nodes whose joint posterior gives the posterior of each node: itself, or its discrete parents."""
+        return [(node,) if node in self.levels else self.graph.parents[self.leaf_of(node)] for node in nodes]
 
-    def batches(
-        self,
-        evidence: Evidence,
-        *,
-        down: bool = True,
-        what: str | None = None,
-        together: Iterable[Name] = (),
-    ) -> Iterator[tuple[slice, Propagated]]:
-        """Propagate the evidence of batches of rows.
+    def posteriors(
+        self, evidence: Evidence, requested: Iterable[Iterable[Name]] = (), *, what: str | None = None
+    ) -> Iterator[tuple[slice, Posterior]]:
+        """Compute posteriors of batches of rows.
 
         Parameters
         ----------
         evidence : Evidence
-        down : bool, default True
-            Whether to compute distributions, or only the probability of the evidence.
+        requested : iterable of nodes
+            Sets of discrete nodes whose joint posterior is requested.
         what : str, optional
             The text of the progress bar; None shows none.
-        together : nodes, optional
-            Nodes whose joint distribution is requested.
         """
-        compiled = self.compile(together)
-        step = min([compiled.tree.batch_rows, *(self._batch_rows(node, evidence) for node in evidence.cells)])
+        wanted = dict.fromkeys(map(tuple, requested))
+        wanted |= dict.fromkeys(self.graph.parents[node] for node in self.undefined_rows())
+        scopes = {nodes: self.scope(nodes) for nodes in wanted if nodes}
+        is_complete = not scopes and evidence.complete_rows(self.levels).all()
+        order = [] if is_complete else self.order_with(scopes.values())
+        n_entries = sum(math.prod(self.shape(scope)) for scope in scopes.values()) + len(self.levels)
+        step = min([max(1, _MAX_CELLS // max(1, n_entries)), *(self._batch_rows(n, evidence) for n in evidence.cells)])
         starts = range(0, evidence.n_rows, step)
         for start in starts if what is None else progress(starts, what):
             rows = slice(start, min(start + step, evidence.n_rows))
-            likelihoods, offset = self.likelihoods(evidence, rows)
-            propagated = compiled.tree.propagate(compiled.potentials, likelihoods, rows.stop - rows.start, down=down)
-            propagated.log_likelihood[:] += offset
-            yield rows, propagated
+            batch = evidence if step >= evidence.n_rows else evidence.take(np.arange(rows.start, rows.stop))
+            yield rows, self._posterior(batch, scopes, order)
+
+    def _posterior(self, evidence: Evidence, scopes: Mapping[tuple[Name, ...], Scope], order: list[int]) -> Posterior:
+        """Compute the posterior of one batch of rows."""
+        codes = self.codes(evidence)
+        families = [self.scope((*self.graph.parents[node], node)) for node in self.levels]
+        tables = [self.tables[node] for node in self.levels]
+        likelihoods, log_likelihood = self.likelihoods(evidence)
+        joined = [scope for scope in scopes.values() if len(scope) > 1]
+        has_codes_only = order and not evidence.cells and not evidence.likelihoods
+        if has_codes_only and evidence.n_rows >= _MANY_ROWS and sum(table.size for table in tables) <= MAX_CELLS:
+            small = small_posteriors(self._small_factors(codes, families, joined), order, self.sizes, scopes.values())
+            if small is not None:
+                return Posterior(small[0], dict(zip(scopes, small[1], strict=True)))
+        with np.errstate(divide="ignore"):
+            for scope, table in zip(families, tables, strict=True):
+                rows, index = _complete(codes, scope)
+                logs = np.log(table)[index] if table.size < len(rows) else np.log(table[index])
+                log_likelihood[rows] += logs
+        for scope, logs in likelihoods:
+            rows, index = _complete(codes, scope)
+            log_likelihood[rows] += logs[(rows, *index)]
+        found = {nodes: np.zeros((len(codes), math.prod(self.shape(scope)))) for nodes, scope in scopes.items()}
+        if (codes < 0).any():
+            single = sorted({scope[0] for scope in scopes.values() if len(scope) == 1})
+            joint = {nodes: scope for nodes, scope in scopes.items() if len(scope) > 1}
+            by_row = [
+                *likelihoods,
+                *((scope, found[nodes].reshape(-1, *self.shape(scope))) for nodes, scope in joint.items()),
+            ]
+            tables += [logs for _, logs in by_row]
+            members = [*families, *(scope for scope, _ in by_row)]
+            engine = IncompleteRows(codes, self.sizes, members, order, by_row=len(by_row))
+            by_node, of_missing = engine.posterior(tables, single)
+            log_likelihood += of_missing
+            found |= {nodes: by_node[single.index(scope[0])] for nodes, scope in scopes.items() if len(scope) == 1}
+            if joint:
+                counts, _ = engine.expected_counts(tables)
+                last = counts[len(counts) - len(joint) :]
+                found |= {nodes: table.reshape(len(codes), -1) for nodes, table in zip(joint, last, strict=True)}
+        for nodes, scope in scopes.items():
+            rows, index = _complete(codes, scope)
+            found[nodes][rows, self.group_of(nodes, index)] = 1.0
+        return Posterior(log_likelihood, found)
+
+    def _small_factors(
+        self, codes: np.ndarray, families: list[Scope], joined: list[Scope]
+    ) -> Iterator[tuple[Scope, np.ndarray]]:
+        """Yield the factors for `small_posteriors`: CPTs, the evidence of every row, and ones for joined nodes."""
+        for node, scope, of_node in zip(self.levels, families, codes.T, strict=True):
+            yield scope, self.tables[node][..., None]
+            levels = np.arange(len(self.levels[node]))[:, None]
+            yield scope[-1:], ((of_node == levels) | (of_node < 0)).astype(float)
+        for scope in joined:
+            yield scope, np.ones((*self.shape(scope), 1))
 
     # ---- Results ----------------------------------------------------------------------------------------------------
-
-    def log_joint(self, evidence: Evidence, rows: np.ndarray) -> np.ndarray:
-        """Return log p(row) of rows whose discrete nodes are all observed: a look-up in every CPT."""
-        evidence = evidence.take(rows)
-        log_prob = np.zeros(len(rows))
-        undefined: dict[Name, np.ndarray] = {}
-        for node in self.levels:
-            index = tuple(evidence.codes[name] for name in (*self.graph.parents[node], node))
-            if node in self.undefined:
-                undefined[node] = self.undefined[node][index[:-1]]
-            with np.errstate(divide="ignore"):
-                log_prob += np.log(self.tables[node])[index]
-        for node, cells in evidence.cells.items():
-            if node in self.interventions:
-                continue
-            step = self._batch_rows(node, evidence)
-            group = self.group(node, evidence.codes, len(rows))
-            undefined[node] = np.zeros(len(rows), dtype=bool)
-            for start in range(0, len(rows), step):
-                batch = slice(start, start + step)
-                logs = self._leaf_log_prob(node, cells, batch)
-                logs = logs[np.arange(len(logs)), group[batch]]
-                undefined[node][batch] = np.isnan(logs)
-                log_prob[batch] += np.where(np.isnan(logs), 0.0, logs)
-        for node, is_undefined in undefined.items():
-            first = np.flatnonzero(is_undefined & ~np.isneginf(log_prob))[:1]  # other factors may make a row impossible
-            for k in first.tolist():
-                codes = [int(evidence.codes[name][k]) for name in self.graph.parents[node]]
-                raise self.undefined_row_error(node, codes, f" (row {int(rows[k])})")
-        return log_prob
 
     def leaf_log_prob(self, node: Name, cells: Cells, rows: slice = slice(None)) -> np.ndarray:
         """Return log p(cell | combination of parents' levels), (rows, combinations); the maximum where undefined."""
@@ -317,36 +350,41 @@ class NetworkInference:
 
     def group(self, node: Name, codes: Mapping[Name, np.ndarray], n_rows: int) -> np.ndarray:
         """Return the index of the combination of parents' levels of every row."""
-        group = np.zeros(n_rows, dtype=np.intp)
-        for name in self.graph.parents[node]:
-            group = group * len(self.levels[name]) + codes[name]
+        parents = self.graph.parents[node]
+        return self.group_of(parents, [codes[name] for name in parents]) + np.zeros(n_rows, dtype=np.intp)
+
+    def group_of(self, nodes: Sequence[Name], codes: Iterable[np.ndarray]) -> np.ndarray:
+        """Return the index of the combination of levels of some nodes, given by the codes of each."""
+        group = np.zeros(1, dtype=np.intp)
+        for node, of_node in zip(nodes, codes, strict=True):
+            group = group * len(self.levels[node]) + of_node
         return group
 
-    def posterior_mean(self, node: Name, propagated: Propagated, evidence: Evidence, rows: slice) -> np.ndarray:
+    def posterior_mean(self, node: Name, posterior: Posterior, evidence: Evidence, rows: slice) -> np.ndarray:
         """Return the mean of a continuous node in every row: its value if observed, NaN if probably missing."""
         if node in self.interventions:
             return np.asarray(chunk_of(evidence.cells[node], rows), dtype=float)[:, 0]
         leaf, column = self.component_index.get(node, (node, None))
-        means = self._leaf_means(leaf, propagated, evidence, rows)
+        means = self._leaf_means(leaf, posterior, evidence, rows)
         return means if column is None else means[:, column]
 
-    def _leaf_means(self, node: Name, propagated: Propagated, evidence: Evidence, rows: slice) -> np.ndarray:
+    def _leaf_means(self, node: Name, posterior: Posterior, evidence: Evidence, rows: slice) -> np.ndarray:
         """Return the means of all columns of a leaf."""
         scorer = self.leaves[node]
-        n_rows = len(propagated.log_likelihood)
-        proba = self.joint_posterior(self.graph.parents[node], propagated)
+        n_rows = len(posterior.log_likelihood)
+        proba = posterior.joint(self.graph.parents[node])
         absent = np.zeros(n_rows, dtype=bool)
         if node in self.presence:
             proba, absent = self._given_present(node, proba, evidence, rows)
         means = scorer.family.mean(scorer.parameters).reshape(self.n_groups(node), -1)
         if node not in evidence.cells:
-            result = proba.T @ np.nan_to_num(means)
+            result = proba @ np.nan_to_num(means)
         elif isinstance(evidence.cells[node], SparseRows) and not evidence.cells[node].has_missing:
             result = evidence.cells[node].dense(rows)
         else:
             cells = np.asarray(chunk_of(evidence.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
             by_group = conditional_means(scorer.family, scorer.parameters, cells).reshape(n_rows, len(means), -1)
-            result = np.where(np.isnan(cells), np.einsum("gn,ngc->nc", proba, np.nan_to_num(by_group)), cells)
+            result = np.where(np.isnan(cells), np.einsum("ng,ngc->nc", proba, np.nan_to_num(by_group)), cells)
         result[absent] = np.nan
         return result if result.shape[1] > 1 else result[:, 0]
 
@@ -360,15 +398,15 @@ class NetworkInference:
         """
         indicator = self.presence[node]
         scorer = self.leaves[indicator]
-        is_present = np.nan_to_num(scorer.family.mean(scorer.parameters).reshape(-1, 1))
-        total = (proba * is_present).sum(axis=0)
-        absent, n_rows = total < 0.5, proba.shape[1]
+        is_present = np.nan_to_num(scorer.family.mean(scorer.parameters).ravel())
+        total = proba @ is_present
+        absent, n_rows = total < 0.5, len(proba)
         if indicator in evidence.cells:
             observed = chunk_of(evidence.cells[indicator], rows).reshape(n_rows)
             absent = np.where(np.isnan(observed), absent, observed == 0)
         elif node in evidence.cells:
             absent = np.isnan(chunk_of(evidence.cells[node], rows)).reshape(n_rows)
-        return proba * is_present / np.where(total > 0, total, 1.0), absent
+        return proba * is_present / np.where(total > 0, total, 1.0)[:, None], absent
 
     # ---- Undefined parameters ---------------------------------------------------------------------------------------
 
@@ -385,7 +423,7 @@ class NetworkInference:
         )
 
     def check_defined(
-        self, propagated: Propagated, evidence: Evidence, rows: slice, query_nodes: Iterable[Name] | None
+        self, posterior: Posterior, evidence: Evidence, rows: slice, query_nodes: Iterable[Name] | None
     ) -> None:
         """Raise EstimateError if a result depends on a row of a CPT that is undefined under maximum likelihood.
 
@@ -395,13 +433,13 @@ class NetworkInference:
         if not undefined:
             return
         graph = self.graph
-        possible = ~np.isneginf(propagated.log_likelihood)
+        possible = ~np.isneginf(posterior.log_likelihood)
         observed = [evidence.is_observed(node, rows) & (node not in evidence.likelihoods) for node in graph.nodes]
         patterns = np.stack([np.broadcast_to(node_rows, len(possible)) for node_rows in observed], axis=1)
         depends: dict[Any, bool] = {}
         for node in undefined:
             parents = graph.parents[node]
-            proba = self.joint_posterior(parents, propagated)[undefined[node].ravel()]
+            proba = posterior.joint(parents).T[undefined[node].ravel()]
             reached = (proba > 0) & possible
             for row in np.flatnonzero(reached.any(axis=0)):
                 key = node, patterns[row].tobytes()
@@ -440,3 +478,10 @@ def _mask_degenerate_groups(scorer: FactorScorer) -> FactorScorer:
         return scorer
     parameters = mask_degenerate_groups(scorer.family, scorer.parameters)
     return FactorScorer(scorer.factor, parameters, False, scorer.constant)
+
+
+def _complete(codes: np.ndarray, scope: Sequence[int]) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """Return the rows in which some nodes are all observed, and the codes of each node there."""
+    columns = codes[:, list(scope)]
+    rows = np.flatnonzero((columns >= 0).all(axis=1))
+    return rows, tuple(columns[rows].T)

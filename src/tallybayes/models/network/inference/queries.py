@@ -15,12 +15,11 @@ from tallybayes.families._shared.joint_gaussian import JointGaussian
 from tallybayes.models.inputs.features import one_row
 from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.estimated_network import EstimatedNetwork
-from tallybayes.models.network.inference.clique_tree import Propagated
 from tallybayes.models.network.inference.continuous_query import continuous_query_result, is_normal
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
 from tallybayes.models.network.inference.likelihood_weighting import query_by_sampling, sample_discrete_nodes
-from tallybayes.models.network.inference.most_probable import most_probable_levels
-from tallybayes.models.network.inference.network_inference import NetworkInference
+from tallybayes.models.network.inference.most_probable import most_probable_levels, sample_levels
+from tallybayes.models.network.inference.network_inference import NetworkInference, Posterior
 from tallybayes.models.network.inference.query_result import MostProbableAssignment, QueryResult
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
@@ -55,9 +54,9 @@ def query(
             raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
         evidence, shown = read_evidence(engine, given, do), display_evidence(given, do)
         return query_by_sampling(engine, query_nodes, evidence, shown, int(n_draws), random_state)
-    _, propagated = run_query(engine, query_nodes, given, do, together=query_nodes)
-    table = propagated.marginal(engine.scope(query_nodes))[..., 0]
+    _, posterior = run_query(engine, query_nodes, given, do, [query_nodes])
     levels = {node: engine.levels[node] for node in query_nodes}
+    table = posterior.joint(query_nodes)[0].reshape([len(of_node) for of_node in levels.values()])
     return QueryResult(query_nodes, levels, table, display_evidence(given, do))
 
 
@@ -97,8 +96,8 @@ def _query_continuous(
     check_not_observed(query_nodes, "query", given, do)
     parents = {name for node in continuous for name in engine.graph.parents[engine.leaf_of(node)]}
     discrete = [name for name in engine.levels if name in parents or name in query_nodes]
-    evidence, propagated = run_query(engine, query_nodes, given, do, together=discrete)
-    proba = engine.joint_posterior(discrete, propagated)[:, 0]
+    evidence, posterior = run_query(engine, query_nodes, given, do, [discrete])
+    proba = posterior.joint(discrete)[0]
     return continuous_query_result(engine, query_nodes, discrete, proba, evidence, display_evidence(given, do))
 
 
@@ -120,9 +119,9 @@ def most_probable(
     engine = network.inference.intervened(do)
     query_nodes = tuple(engine.levels) if nodes is None else _query_nodes(engine, nodes)
     engine.require_discrete(query_nodes)
-    evidence, propagated = run_query(engine, query_nodes, given, do)
+    evidence, posterior = run_query(engine, query_nodes, given, do)
     levels, log_joint = most_probable_levels(engine, query_nodes, evidence)
-    log_probability = min(0.0, log_joint - float(propagated.log_likelihood[0]))
+    log_probability = min(0.0, log_joint - float(posterior.log_likelihood[0]))
     is_marginal = len(query_nodes) < len(engine.levels)
     return MostProbableAssignment(levels, log_probability, display_evidence(given, do), is_marginal)
 
@@ -131,9 +130,9 @@ def probability(network: EstimatedNetwork, given: GivenNodes, do: GivenNodes) ->
     """Return p(given): a density if it has continuous nodes; 0 if it is impossible."""
     engine = network.inference.intervened(do)
     evidence = read_evidence(engine, one_row(given), do)
-    ((rows, propagated),) = engine.batches(evidence)
-    engine.check_defined(propagated, evidence, rows, None)
-    return float(np.exp(propagated.log_likelihood[0]))
+    ((rows, posterior),) = engine.posteriors(evidence)
+    engine.check_defined(posterior, evidence, rows, None)
+    return float(np.exp(posterior.log_likelihood[0]))
 
 
 def sample(
@@ -148,8 +147,8 @@ def sample(
     engine = network.inference.intervened(do)
     evidence = read_evidence(engine, given, do)
     try:
-        _, propagated = run_query(engine, engine.structure.nodes, given, do)
-        codes = dict(zip(engine.levels, propagated.sample(n, rng), strict=True))
+        run_query(engine, engine.structure.nodes, given, do)  # raises an error if it is impossible or undefined
+        codes = sample_levels(engine, evidence, n, rng)
     except TooLargeError:
         if given:
             raise
@@ -192,14 +191,21 @@ def _sample_component(
 
 
 def run_query(
-    engine: NetworkInference, nodes: Iterable[Name], given: GivenNodes, do: GivenNodes, together: Iterable[Name] = ()
-) -> tuple[Evidence, Propagated]:
-    """Propagate the evidence; raise an error if it is impossible, or the posterior of `nodes` is undefined."""
+    engine: NetworkInference,
+    nodes: Iterable[Name],
+    given: GivenNodes,
+    do: GivenNodes,
+    requested: Iterable[Iterable[Name]] = (),
+) -> tuple[Evidence, Posterior]:
+    """Compute the posterior of `requested` sets of nodes given evidence.
+
+    Raise an error if the evidence is impossible, or the posterior of `nodes` is undefined.
+    """
     evidence = read_evidence(engine, given, do)
-    ((rows, propagated),) = engine.batches(evidence, together=together)
-    check_possible(engine, propagated.log_likelihood[0], given, do)
-    engine.check_defined(propagated, evidence, rows, nodes)
-    return evidence, propagated
+    ((rows, posterior),) = engine.posteriors(evidence, requested)
+    check_possible(engine, posterior.log_likelihood[0], given, do)
+    engine.check_defined(posterior, evidence, rows, nodes)
+    return evidence, posterior
 
 
 def check_possible(engine: NetworkInference, log_likelihood: float, given: GivenNodes, do: GivenNodes) -> None:
@@ -209,8 +215,8 @@ def check_possible(engine: NetworkInference, log_likelihood: float, given: Given
     contradiction = dict(given or {})
     for node in list(contradiction):
         rest = {other: value for other, value in contradiction.items() if other != node}
-        ((_, propagated),) = engine.batches(read_evidence(engine, rest, do), down=False)
-        if np.isneginf(propagated.log_likelihood[0]):
+        ((_, posterior),) = engine.posteriors(read_evidence(engine, rest, do))
+        if np.isneginf(posterior.log_likelihood[0]):
             contradiction = rest
     raise ImpossibleError.of(display_evidence(contradiction, do))
 

@@ -11,7 +11,6 @@ from tallybayes.data.array_input import unmerged
 from tallybayes.data.table import Table
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.features import as_rows, check_keys, is_rows_of_mappings, warn_unobserved
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
@@ -105,17 +104,9 @@ def log_likelihoods(network: EstimatedNetwork, evidence: Evidence) -> np.ndarray
     """Return log p(evidence) of every row."""
     inference = network.inference
     log_likelihood = np.empty(evidence.n_rows)
-    complete = evidence.complete_rows(inference.levels)
-    if complete.any():
-        log_likelihood[complete] = inference.log_joint(evidence, np.flatnonzero(complete))
-    incomplete = evidence.take(np.flatnonzero(~complete))
-    of_incomplete = np.empty(incomplete.n_rows)
-    may_be_undefined = not read_estimate(network.estimate).has_prior
-    for rows, propagated in inference.batches(incomplete, down=may_be_undefined, what="scoring"):
-        if may_be_undefined:
-            inference.check_defined(propagated, incomplete, rows, None)
-        of_incomplete[rows] = propagated.log_likelihood
-    log_likelihood[~complete] = of_incomplete
+    for rows, posterior in inference.posteriors(evidence, what="scoring"):
+        inference.check_defined(posterior, evidence, rows, None)
+        log_likelihood[rows] = posterior.log_likelihood
     return log_likelihood
 
 
@@ -150,45 +141,18 @@ def predict_rows(
     }
     means: dict[Name, list[np.ndarray]] = {node: [] for node in query_nodes if inference.is_continuous(node)}
     log_likelihood = np.empty(n_rows)
-    is_scored = np.zeros(n_rows, dtype=bool)
-    (target,) = query_nodes if len(query_nodes) == 1 else ("",)
-    if target in probabilities and target not in evidence.codes and not inference.undefined_rows():
-        is_scored = _score_levels(inference, evidence, target, probabilities[target], log_likelihood)
     indicators = [inference.presence[node] for node in query_nodes if node in inference.presence]
-    others = np.flatnonzero(~is_scored)
-    incomplete = evidence.take(others)
-    for batch, propagated in inference.batches(incomplete, what="predicting"):
-        rows = others[batch]
-        log_likelihood[rows] = propagated.log_likelihood
-        inference.check_defined(propagated, incomplete, batch, [*query_nodes, *indicators])
+    for rows, posterior in inference.posteriors(evidence, inference.scopes_of(query_nodes), what="predicting"):
+        log_likelihood[rows] = posterior.log_likelihood
+        inference.check_defined(posterior, evidence, rows, [*query_nodes, *indicators])
         for node, table in probabilities.items():
-            table[rows] = inference.joint_posterior([node], propagated).T
+            table[rows] = posterior.joint([node])
         for node, batches in means.items():
-            batches.append(inference.posterior_mean(node, propagated, incomplete, batch))
+            batches.append(inference.posterior_mean(node, posterior, evidence, rows))
     joined = {node: np.concatenate(batches) if batches else np.zeros(0) for node, batches in means.items()}
     predictions = RowPredictions(probabilities, joined, log_likelihood)
     _replace_impossible(inference, predictions, do)
     return predictions
-
-
-def _score_levels(
-    inference: NetworkInference, evidence: Evidence, node: Name, proba: np.ndarray, log_likelihood: np.ndarray
-) -> np.ndarray:
-    """Predict a node in rows with all other discrete nodes, by the probability of each level with the row.
-
-    This is faster than a clique tree. The results are written to `proba` and `log_likelihood`; the rows are returned.
-    """
-    is_complete = evidence.complete_rows(other for other in inference.levels if other != node)
-    rows = np.flatnonzero(is_complete)
-    if not len(rows):
-        return is_complete
-    levels = range(len(inference.levels[node]))
-    by_level = [evidence.with_codes({node: np.full(evidence.n_rows, level)}) for level in levels]
-    log_joint = np.stack([inference.log_joint(with_level, rows) for with_level in by_level], axis=1)
-    log_likelihood[rows] = np.logaddexp.reduce(log_joint, axis=1)
-    finite = np.where(np.isneginf(log_likelihood[rows]), 0.0, log_likelihood[rows])
-    proba[rows] = np.exp(log_joint - finite[:, None])
-    return is_complete
 
 
 def impute_rows(model: BayesianNetwork, X: Rows, do: Interventions, names: Iterable[Name] | None) -> dict[Name, Any]:
@@ -216,13 +180,13 @@ def _replace_impossible(inference: NetworkInference, predictions: RowPredictions
     if not len(impossible):
         return
     evidence = read_evidence(inference, None, do)
-    ((rows, propagated),) = inference.batches(evidence)
     query_nodes = [*predictions.probabilities, *predictions.means]
-    inference.check_defined(propagated, evidence, rows, query_nodes)
+    ((rows, posterior),) = inference.posteriors(evidence, inference.scopes_of(query_nodes))
+    inference.check_defined(posterior, evidence, rows, query_nodes)
     for node, table in predictions.probabilities.items():
-        table[impossible] = propagated.marginal(inference.scope([node])).T
+        table[impossible] = posterior.joint([node])
     for node, mean in predictions.means.items():
-        mean[impossible] = inference.posterior_mean(node, propagated, evidence, rows)
+        mean[impossible] = inference.posterior_mean(node, posterior, evidence, rows)
     warn(
         f"row {int(impossible[0])} is impossible under this network (in total {len(impossible)} of "
         f"{len(predictions.log_likelihood)} rows): its predictions ignore the evidence.",

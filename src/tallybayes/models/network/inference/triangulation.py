@@ -1,4 +1,4 @@
-"""Triangulation: cliques that contain every factor of a network, and the clique tree.
+"""Triangulation: elimination orders of the variables of a network, and their cliques.
 
 Variables are eliminated one by one: the neighbors of each are joined, and it forms a clique with them (Koller and
 Friedman, ch. 9). The order decides the sizes of the cliques. An optimal order is NP-hard to find, so that several
@@ -11,23 +11,27 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from tallybayes._utils.memory import available_memory
+from tallybayes.errors import TooLargeError
 
 _FEW_CELLS = 1 << 14  # total size of cliques that is small enough
 _N_RANDOM_ORDERS = 8  # orders with random factors
 _NOISE = 0.2  # standard deviation of their logarithms
 _MAX_WORK = 1 << 24  # visited neighbors and pairs of them after which no other order is tried
+_MAX_AXES = 60  # variables of a clique: NumPy arrays have at most 64 axes
 _EXACT_DEGREE = 64  # the cost of variables with more neighbors is updated only when they are next
 
 Elimination = list[tuple[int, frozenset[int]]]  # every variable and its clique, in the order of elimination
 
 
-def find_cliques(
+def eliminate(
     sizes: Sequence[int], scopes: Iterable[Sequence[int]], max_cells: float = math.inf, last: Iterable[int] = ()
-) -> tuple[list[frozenset[int]], list[int]]:
-    """Return cliques that contain every scope, and for each the clique above it in the tree, −1 for a root.
+) -> Elimination:
+    """Return an elimination of all variables: each with its clique, in order.
 
     Parameters
     ----------
@@ -36,38 +40,34 @@ def find_cliques(
     scopes : iterable of sequences of int
         Variables that share a clique.
     max_cells : float, default inf
-        Maximum size of a clique; if there is a larger one, it alone is returned.
+        Maximum size of a clique; the elimination ends with a larger one.
     last : iterable of int, optional
-        Variables that are eliminated after all others: cliques with other variables are below theirs.
-
-    Returns
-    -------
-    cliques : list of frozenset
-        None contains another. The variables shared by two cliques are in all cliques between them (running
-        intersection).
-    above : list of int
+        Variables that are eliminated after all others.
 
     Examples
     --------
     A square of four variables needs one diagonal:
 
-    >>> from tallybayes.models.network.inference.triangulation import find_cliques
-    >>> cliques, above = find_cliques([2, 2, 2, 2], [(0, 1), (1, 2), (2, 3), (3, 0)])
-    >>> sorted(sorted(clique) for clique in cliques), sorted(above)
-    ([[0, 1, 3], [1, 2, 3]], [-1, 1])
+    >>> from tallybayes.models.network.inference.triangulation import eliminate
+    >>> [sorted(clique) for _, clique in eliminate([2, 2, 2, 2], [(0, 1), (1, 2), (2, 3), (3, 0)])]
+    [[0, 1, 3], [1, 2, 3], [2, 3], [3]]
     """
     scopes = list(scopes)
     for scope in scopes:
         if n_cells(set(scope), sizes) > max_cells:
-            return [frozenset(scope)], [-1]
-    best = _best_elimination(_graph(sizes, scopes), sizes, max_cells, frozenset(last))
-    if best and n_cells(best[-1][1], sizes) > max_cells:
-        return [best[-1][1]], [-1]
-    return _clique_tree(best)
+            return [(scope[0], frozenset(scope))]
+    return _best_elimination(_graph(sizes, scopes), sizes, max_cells, frozenset(last))
 
 
-def find_order(sizes: Sequence[int], scopes: Iterable[Sequence[int]], max_cells: float = math.inf) -> list[int]:
-    """Return the elimination order of `find_cliques`; variables after a clique larger than `max_cells` come last.
+def find_order(
+    sizes: Sequence[int],
+    scopes: Iterable[Sequence[int]],
+    names: Sequence[Any] | None = None,
+    last: Iterable[int] = (),
+) -> list[int]:
+    """Return an elimination order; with `names` of the variables, raise TooLargeError if it needs too much memory.
+
+    Otherwise the variables after a clique that does not fit into memory come last.
 
     Examples
     --------
@@ -77,7 +77,16 @@ def find_order(sizes: Sequence[int], scopes: Iterable[Sequence[int]], max_cells:
     >>> find_order([2, 2, 2], [(0, 1), (0, 2)])
     [1, 0, 2]
     """
-    order = [variable for variable, _ in _best_elimination(_graph(sizes, scopes), sizes, max_cells, frozenset())]
+    available = available_memory()
+    elimination = eliminate(sizes, scopes, available / 8, last)
+    if names is not None:
+        cells = {clique: n_cells(clique, sizes) for _, clique in elimination}
+        largest = max(cells, key=lambda clique: (cells[clique], len(clique)), default=frozenset[int]())
+        needed = 16 * sum(cells.values())  # the tables, and the messages
+        if needed > available or len(largest) > _MAX_AXES:
+            by_size = sorted(largest, key=lambda variable: (-sizes[variable], variable))
+            raise TooLargeError.cliques(needed, available, cells[largest], [names[variable] for variable in by_size])
+    order = [variable for variable, _ in elimination]
     return order + sorted(set(range(len(sizes))).difference(order))
 
 
@@ -120,7 +129,7 @@ def _best_elimination(
         eliminated, spent = _eliminate([set(neighbors) for neighbors in graph], sizes, rule, max_cells, late, fewest)
         work += spent
         is_complete = len(eliminated) == len(graph) and all(n_cells(c, sizes) <= max_cells for _, c in eliminated[-1:])
-        cells = sum(n_cells(clique, sizes) for clique in _clique_tree(eliminated)[0]) if is_complete else math.inf
+        cells = sum(n_cells(clique, sizes) for _, clique in eliminated) if is_complete else math.inf
         if cells < fewest or not best:
             best, fewest = eliminated, cells
         if fewest <= _FEW_CELLS or work > _MAX_WORK:
@@ -224,20 +233,3 @@ def _join(near: list[set[int]], variables: set[int]) -> list[tuple[int, int]]:
         near[first].add(second)
         near[second].add(first)
     return new_edges
-
-
-def _clique_tree(eliminated: Elimination) -> tuple[list[frozenset[int]], list[int]]:
-    """Return the tree of elimination cliques, without those contained in another: cliques, and the parent of each."""
-    when = {variable: k for k, (variable, _) in enumerate(eliminated)}
-    cliques = [clique for _, clique in eliminated]
-    above = [min((when[other] for other in clique if other != variable), default=-1) for variable, clique in eliminated]
-    representative = list(range(len(cliques)))  # the clique that contains this one
-    parents: dict[int, int] = {}
-    for k, up in enumerate(above):  # cliques come before the one above them
-        clique = representative[k]
-        if up >= 0 and representative[up] == up and cliques[up] <= cliques[clique]:
-            representative[up] = clique
-        else:
-            parents[clique] = up
-    index = {clique: k for k, clique in enumerate(parents)}
-    return [cliques[k] for k in index], [index[representative[up]] if up >= 0 else -1 for up in parents.values()]

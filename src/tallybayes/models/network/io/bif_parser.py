@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -163,7 +163,7 @@ class BlockReader:
         self.blocks[node] = position
         self.parents[node] = parents
         scanner.expect("{")
-        self.tables[node] = _Rows(self, node, parents).read().reshape(shape)
+        self.tables[node] = self._rows(node, position).reshape(shape)
 
     def _known(self, name: str) -> str:
         if name not in self.levels:
@@ -171,115 +171,85 @@ class BlockReader:
             raise self.scanner.error(f"found the variable {shown(name)}; expected {one_of(self.levels)}", hint)
         return name
 
+    def _rows(self, node: str, position: int) -> np.ndarray:
+        """Read the rows of a block in any order, and return its table of shape (rows, levels)."""
+        scanner, parents, n_levels = self.scanner, self.parents[node], len(self.levels[node])
+        n_rows = math.prod(len(self.levels[parent]) for parent in parents)
+        values = array("d")
+        starts: dict[int, int] = {}  # the positions of the rows in the text
+        whole = -1  # the position of a table of all rows
+        for keyword in self.entries(("(", "table", "default"), "'(' or '}'"):
+            start = scanner.position
+            if whole >= 0 or (keyword == "table" and starts):
+                what = f"found rows of {shown(node)} besides a table of all rows; expected one of the two"
+                raise scanner.error(what, position=start)
+            row = self._row(node) if keyword == "(" else _DEFAULT
+            name = "the table" if keyword == "table" else self._named(row, parents)
+            if row in starts:
+                raise scanner.error(f"found {name} of {shown(node)} again; expected it once", position=start)
+            n_expected = n_levels * (n_rows if keyword == "table" else 1)
+            n_found = scanner.numbers(n_expected, values)
+            if n_found != n_expected:
+                what = f"found {n_found} number{'s' * (n_found != 1)} in {name} of {shown(node)}; expected {n_expected}"
+                raise scanner.error(what, f"Every row has {n_levels} numbers, one per level.", position=start)
+            if keyword == "table":
+                whole = start
+            else:
+                starts[row] = start
+        if whole >= 0:  # the levels of the node itself change slowest
+            table = np.asarray(values).reshape(n_levels, n_rows).T.copy()
+            return self._normalized(table, node, range(n_rows), {}, whole)
+        if _DEFAULT not in starts and len(starts) < n_rows:
+            missing = next(row for row in range(n_rows) if row not in starts)
+            what = f"found no numbers for {self._named(missing, parents)} of {shown(node)}; expected each row once"
+            hint = "Add it, or a row for all missing ones: default 0.5, 0.5;"
+            raise scanner.error(what, hint, position=position)
+        listed = self._normalized(np.asarray(values).reshape(-1, n_levels), node, list(starts), starts, whole)
+        rows = np.array(list(starts))
+        table = np.empty((n_rows, n_levels))
+        table[:] = listed[rows == _DEFAULT] if _DEFAULT in starts else 0.0
+        table[rows[rows != _DEFAULT]] = listed[rows != _DEFAULT]
+        return table
 
-class _Rows:
-    """Reader of the rows of one block, in any order."""
-
-    def __init__(self, reader: BlockReader, node: str, parents: list[str]) -> None:
-        self.reader = reader
-        self.scanner = reader.scanner
-        self.node = node
-        self.parents = parents
-        self.position = reader.blocks[node]
-        self.levels = [reader.levels[parent] for parent in parents]
-        self.n_levels = len(reader.levels[node])
-        self.n_rows = math.prod(map(len, self.levels))
-        self.values = array("d")
-        self.rows = array("q")
-        self.positions = array("q")
-
-    def read(self) -> np.ndarray:
-        """Read the table, of shape (rows, levels)."""
-        scanner = self.scanner
-        is_whole = False  # whether there is a table of all rows
-        for keyword in self.reader.entries(("(", "table", "default"), "'(' or '}'"):
-            position = scanner.position
-            if is_whole or (keyword == "table" and self.rows):
-                what = f"found rows of {shown(self.node)} besides a table of all rows; expected one of the two"
-                raise scanner.error(what, position=position)
-            is_whole = keyword == "table"
-            row = self._row() if keyword == "(" else _DEFAULT
-            self._numbers(self.n_levels * (self.n_rows if is_whole else 1), None if is_whole else row, position)
-            self.rows.extend(range(self.n_rows) if is_whole else [row])
-            self.positions.extend([position] * (self.n_rows if is_whole else 1))
-        values = np.asarray(self.values)
-        if is_whole:  # the levels of the node itself change slowest
-            return self._ordered(self._normalized(values.reshape(self.n_levels, self.n_rows).T.copy()))
-        return self._ordered(self._normalized(values.reshape(-1, self.n_levels)))
-
-    def _numbers(self, n_expected: int, row: int | None, position: int) -> None:
-        n_found = self.scanner.numbers(n_expected, self.values)
-        if n_found != n_expected:
-            where = "the table" if row is None else self._named(row)
-            what = f"found {n_found} number{'s' * (n_found != 1)} in {where} of {shown(self.node)}"
-            hint = f"Every row has {self.n_levels} numbers, one per level."
-            raise self.scanner.error(f"{what}; expected {n_expected}", hint, position=position)
-
-    def _row(self) -> int:
+    def _row(self, node: str) -> int:
         """Read the levels of the parents and return the index of their row; the last parent changes fastest."""
-        scanner = self.scanner
+        scanner, parents = self.scanner, self.parents[node]
         row = n_levels = 0
         for level in scanner.names(")", "a level"):
-            if n_levels < len(self.parents):
-                index = self.levels[n_levels]
+            if n_levels < len(parents):
+                index = self.levels[parents[n_levels]]
                 if level not in index:
-                    parent = shown(self.parents[n_levels])
-                    what = f"found the level {shown(level)} of {parent}; expected {one_of(index)}"
+                    what = f"found the level {shown(level)} of {shown(parents[n_levels])}; expected {one_of(index)}"
                     raise scanner.error(what, "Check the spelling, and quote levels that have spaces.")
                 row = row * len(index) + index[level]
             n_levels += 1
-        if n_levels != len(self.parents):
-            what = f"found {n_levels} level{'s' * (n_levels != 1)} for a row of {shown(self.node)}"
-            raise scanner.error(f"{what}; expected {len(self.parents)}, one for each parent")
+        if n_levels != len(parents):
+            what = f"found {n_levels} level{'s' * (n_levels != 1)} for a row of {shown(node)}"
+            raise scanner.error(f"{what}; expected {len(parents)}, one for each parent")
         return row
 
-    def _named(self, row: int) -> str:
+    def _named(self, row: int, parents: list[str]) -> str:
         """Return a row as shown in messages."""
-        if row == _DEFAULT:
-            return "the default"
-        if not self.levels:
-            return "the table"
-        levels = []
-        for index in reversed(self.levels):
-            row, position = divmod(row, len(index))
-            levels.append(list(index)[position])
-        return f"the row ({', '.join(map(shown, reversed(levels)))})"
+        if row == _DEFAULT or not parents:
+            return "the default" if row == _DEFAULT else "the table"
+        levels = [list(self.levels[parent]) for parent in parents]
+        codes = np.unravel_index(row, list(map(len, levels)))
+        return f"the row ({', '.join(shown(of_parent[k]) for of_parent, k in zip(levels, codes, strict=True))})"
 
-    def _normalized(self, values: np.ndarray) -> np.ndarray:
+    def _normalized(
+        self, values: np.ndarray, node: str, rows: Sequence[int], starts: Mapping[int, int], whole: int
+    ) -> np.ndarray:
         """Return rows that sum to 1; raise FileError if a sum differs too much from 1."""
         sums = values.sum(axis=1)
         wrong = np.flatnonzero(np.abs(sums - 1.0) > TOLERANCE)
         if wrong.size:
-            k = int(wrong[0])
-            what = f"found that {self._named(self.rows[k])} of {shown(self.node)} sums to {sums[k]:.6g}; expected 1"
-            raise self.scanner.error(what, position=self.positions[k])
+            row = rows[wrong[0]]
+            name = self._named(row, self.parents[node])
+            what = f"found that {name} of {shown(node)} sums to {sums[wrong[0]]:.6g}; expected 1"
+            raise self.scanner.error(what, position=starts.get(row, whole))
         rounded = np.abs(sums - 1.0) > ROUNDED
         values[rounded] /= sums[rounded, None]
         return values
-
-    def _ordered(self, values: np.ndarray) -> np.ndarray:
-        """Return the rows in the order of the table, with the default for missing ones; each may occur once."""
-        rows = np.asarray(self.rows)
-        order = np.argsort(rows, kind="stable")
-        ordered = rows[order]
-        again = order[1:][ordered[1:] == ordered[:-1]]
-        if again.size:
-            first = int(again.min())
-            what = f"found {self._named(self.rows[first])} of {shown(self.node)} again; expected it once"
-            raise self.scanner.error(what, position=self.positions[first])
-        n_defaults = int((ordered[:1] == _DEFAULT).sum())
-        given = ordered[n_defaults:]
-        if not n_defaults and len(given) < self.n_rows:
-            present = given == np.arange(len(given))
-            missing = len(given) if present.all() else int(np.argmin(present))
-            what = f"found no numbers for {self._named(missing)} of {shown(self.node)}; expected each row once"
-            hint = "Add it, or a row for all missing ones: default 0.5, 0.5;"
-            raise self.scanner.error(what, hint, position=self.position)
-        table = np.empty((self.n_rows, self.n_levels))
-        if n_defaults:
-            table[:] = values[order[0]]
-        table[given] = values[order[n_defaults:]]
-        return table
 
 
 def one_of(names: Iterable[str], most: int = 8) -> str:

@@ -14,7 +14,7 @@ _WORD = re.compile(r'(?>[^ \t\n\f\v,;{}()|"/]++|/(?![/*]))*+')  # a single slash
 _QUOTED = re.compile(r'"(?>[^"\\\n]++|\\[^\n])*+"')
 _ESCAPE = re.compile(r"\\(.)")
 _KEYWORD = re.compile(r"[A-Za-z]*")
-_DIGITS = re.compile(r"[0-9]*")
+_DIGITS = re.compile(r"[0-9]{1,15}+(?![0-9])")
 _NUMBER = re.compile(r"[0-9.eE+-]*")
 _PLAIN = re.compile(r'[^\s,;{}()\[\]|"/]+')
 
@@ -73,6 +73,14 @@ class Scanner:
         match = pattern.match(self.text, self.position)
         return match[0] if match else ""
 
+    def _take(self, pattern: re.Pattern[str], expected: str) -> str:
+        """Read the text that matches a pattern; raise FileError if there is none."""
+        text = self._next(pattern)
+        if not text:
+            raise self.unexpected(expected)
+        self.position += len(text)
+        return text
+
     def peek(self) -> str:
         """Skip white space and comments, and return the next character; "" at the end."""
         space = _SPACE.match(self.text, self.position)
@@ -105,24 +113,17 @@ class Scanner:
 
     def whole_number(self) -> int:
         """Read a non-negative integer."""
-        digits = self._next(_DIGITS)
-        if not 0 < len(digits) < 16:
-            raise self.unexpected("a whole number")
-        self.position += len(digits)
-        return int(digits)
+        return int(self._take(_DIGITS, "a whole number"))
 
     def name(self, what: str) -> str:
         """Read a name or a level, quoted or not."""
-        is_quoted = self.peek() == '"'
-        word = self._next(_QUOTED if is_quoted else _WORD)
-        if is_quoted and not word:
+        if self.peek() != '"':
+            return self._take(_WORD, what)
+        if not self._next(_QUOTED):
             hint = 'Close it, and write a quote inside it as \\" and the end of a line as \\n.'
             raise self.error("found a quote without a closing quote on its line; expected one", hint)
-        if not word:
-            raise self.unexpected(what)
-        self.position += len(word)
         # an unknown escape is a backslash
-        return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[0]), word[1:-1]) if is_quoted else word
+        return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[0]), self._take(_QUOTED, what)[1:-1])
 
     def names(self, close: str, what: str) -> Iterator[str]:
         """Read names one by one up to a symbol, with or without commas between them."""
@@ -136,12 +137,10 @@ class Scanner:
         """Read probabilities up to the semicolon; append at most `most` of them, and return their number."""
         n_found = 0
         while not self.accept(";"):
-            digits = self._next(_NUMBER)
-            if not digits:
-                raise self.unexpected("a number or ';'")
+            start = self.position
+            digits = self._take(_NUMBER, "a number or ';'")
             if n_found < most:
-                into.append(self._probability(digits))
-            self.position += len(digits)
+                into.append(self._probability(digits, start))
             n_found += 1
             while self.accept(","):
                 pass
@@ -155,13 +154,13 @@ class Scanner:
             raise self.error("found a property without ';' after it; expected properties to end")
         self.position = end + 1
 
-    def _probability(self, digits: str) -> float:
+    def _probability(self, digits: str, start: int) -> float:
         try:
             value = float(digits)
         except ValueError:
-            raise self.error(f"found {shown(digits)}; expected a number") from None
+            raise self.error(f"found {shown(digits)}; expected a number", position=start) from None
         if not 0.0 <= value <= 1.0 + TOLERANCE:
-            raise self.error(f"found {shown(digits)}; expected a probability, from 0 to 1")
+            raise self.error(f"found {shown(digits)}; expected a probability, from 0 to 1", position=start)
         return value
 
 

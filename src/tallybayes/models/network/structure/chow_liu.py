@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 
 from tallybayes._utils.memory import available_memory
 from tallybayes._utils.spanning_tree import maximum_spanning_tree
@@ -22,6 +21,7 @@ from tallybayes.models.network.structure.encoded_rows import (
     column_families,
     encode_columns,
 )
+from tallybayes.models.network.structure.structure_scores import conditional_information
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Rows, SampleWeights
 
@@ -101,10 +101,3 @@ def _tree_parents(rows: EncodedRows, target: Name | None) -> dict[Name, tuple[Na
     names = rows.names[len(given) :]
     root = () if target is None else (target,)
     return {names[k]: root if tree.parents[k] < 0 else (*root, names[tree.parents[k]]) for k in tree.order}
-
-
-def conditional_information(table: np.ndarray) -> float:
-    """Return the conditional mutual information of two columns in nats, from counts (given, first, second)."""
-    rows, columns, total = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
-    terms = xlogy(table, table).sum() - xlogy(rows, rows).sum() - xlogy(columns, columns).sum()
-    return float(terms + xlogy(total, total).sum()) / max(float(total.sum()), 1.0)

@@ -9,10 +9,10 @@ from scipy.special import chdtrc
 
 from tallybayes._utils.progress import progress
 from tallybayes.kernels.contingency_tables import count_joint
-from tallybayes.models.network.structure.chow_liu import conditional_information
 from tallybayes.models.network.structure.constraints import Constraints
 from tallybayes.models.network.structure.encoded_rows import EncodedRows
 from tallybayes.models.network.structure.equivalence_class import apply_meek_rules
+from tallybayes.models.network.structure.structure_scores import conditional_information
 
 _CHUNK = 256  # tables counted together
 _MAX_CELLS = 1 << 22  # larger tables are not tested: the test has no power

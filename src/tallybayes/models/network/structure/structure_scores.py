@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import xlogy
 
 from tallybayes._utils.memory import available_memory
 from tallybayes._utils.parameter_checks import StringOptions
@@ -178,3 +179,10 @@ def members_of(mask: int) -> tuple[int, ...]:
 def masks_of(edges: np.ndarray) -> list[int]:
     """Return the parents of every column as a bit mask, from edges [parent, child]."""
     return [sum(1 << k for k in np.flatnonzero(column).tolist()) for column in edges.T]
+
+
+def conditional_information(table: np.ndarray) -> float:
+    """Return the conditional mutual information of two columns in nats, from counts (given, first, second)."""
+    rows, columns, total = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
+    terms = xlogy(table, table).sum() - xlogy(rows, rows).sum() - xlogy(columns, columns).sum()
+    return float(terms + xlogy(total, total).sum()) / max(float(total.sum()), 1.0)

@@ -137,12 +137,15 @@ def test_area_under_the_curve_is_scikit_learns():
     import numpy as np
     from sklearn.metrics import roc_auc_score
 
-    from tallybayes.apps.spam.spam_metrics import roc_auc
+    from tallybayes.apps.spam.spam_metrics import compute_metrics
+    from tallybayes.apps.spam.verdicts import Verdict
 
     chance = np.random.default_rng(1)
     for scores in (chance.normal(size=200), chance.integers(0, 9, 200)):
         is_spam = chance.random(200) < 0.3
-        assert roc_auc(scores, is_spam) == pytest.approx(roc_auc_score(is_spam, scores), abs=1e-12)
+        verdicts = [[Verdict("unsure", 0.5, float(x), 1) for x in scores[is_spam == kind]] for kind in (False, True)]
+        expected = 100 * (1 - roc_auc_score(is_spam, scores))
+        assert compute_metrics(*verdicts)["one_minus_auc_percent"] == pytest.approx(expected, abs=1e-10)
 
 
 def test_counts_travel(learned, done, tally):

@@ -131,7 +131,7 @@ def _tangled(n=150):
 
 
 @pytest.mark.slow
-def test_sampling_of_a_network_too_large_for_a_clique_tree():
+def test_sampling_of_a_network_too_large_for_exact_inference():
     model = _tangled()
     with pytest.raises(TooLargeError, match=r"inference='sampling'"):
         model.query("n149")

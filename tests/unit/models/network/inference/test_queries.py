@@ -284,14 +284,14 @@ def test_invalid_arguments_raise():
     assert "(intervention)" in repr(model.most_probable(do={"a": 0}))
 
 
-def test_old_clique_trees_are_dropped():
+def test_old_elimination_orders_are_dropped():
     names = [f"x{k}" for k in range(12)]
     model = tb.BayesianNetwork({name: [] for name in names}).fit({name: [0, 1] for name in names})
     for first in names:
         for second in names:
             if first != second:
                 assert model.query([first, second])[0, 0] == 0.25
-    assert len(model._estimated_network.inference.compiled) < 12
+    assert len(model._estimated_network.inference.orders) < 12
 
 
 def test_undefined_rows_are_checked_by_pattern_of_evidence():
