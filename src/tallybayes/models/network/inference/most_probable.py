@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes.errors import TooLargeError
 from tallybayes.models.network.inference.evidence import Evidence
+from tallybayes.models.network.inference.small_networks import broadcast
 from tallybayes.models.network.inference.triangulation import find_order
 from tallybayes.tally.factor import Name
 
@@ -104,7 +105,7 @@ def _eliminate(
     for variable, own in waiting.items():
         if own:
             others = sorted({other for scope, _ in own for other in scope} - {variable})
-            product = sum(_broadcast(scope, table, [*others, variable]) for scope, table in own)
+            product = sum(broadcast(scope, table, [*others, variable]) for scope, table in own)
             buckets.append(_Bucket(variable, tuple(others), np.asarray(product)))
             reduced = np.maximum if variable in maximized else np.logaddexp
             add(tuple(others), reduced.reduce(buckets[-1].table, axis=-1))
@@ -131,13 +132,6 @@ def _reduced_factors(
         for scope, table in factors
     ]
     return reduced, float(offset[0])
-
-
-def _broadcast(scope: Sequence[int], table: np.ndarray, variables: Sequence[int]) -> np.ndarray:
-    """Return a table with an axis for each of some variables, of length 1 where it does not depend on them."""
-    in_order = table.transpose(np.argsort([variables.index(variable) for variable in scope]))
-    sizes = dict(zip(scope, table.shape, strict=True))
-    return in_order.reshape([sizes.get(variable, 1) for variable in variables])
 
 
 def _trace_back(

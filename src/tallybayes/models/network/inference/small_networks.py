@@ -49,9 +49,9 @@ def small_posteriors(
         n_cells += math.prod(sizes[k] for k in variables)
         if n_cells > MAX_CELLS:
             return None
-        product = _broadcast(*own[0], variables)
+        product = broadcast(*own[0], variables)
         for factor in own[1:]:
-            product = product * _broadcast(*factor, variables)
+            product = product * broadcast(*factor, variables)
         message = product.sum(axis=0)
         largest = message.reshape(-1, message.shape[-1]).max(axis=0)
         if (largest < _SMALLEST).any():
@@ -68,11 +68,16 @@ def small_posteriors(
     return np.asarray(log_likelihood), [np.moveaxis(table, -1, 0).reshape(table.shape[-1], -1) for table in found]
 
 
-def _broadcast(scope: Scope, table: np.ndarray, variables: Scope) -> np.ndarray:
-    """Return a table with an axis for each of some variables, of length 1 where it does not depend on them."""
+def broadcast(scope: Scope, table: np.ndarray, variables: Sequence[int]) -> np.ndarray:
+    """Return a table with an axis for each of some variables, of length 1 where it does not depend on them.
+
+    An axis of rows stays last.
+    """
+    n = len(scope)
     axes = np.argsort([variables.index(variable) for variable in scope])
     sizes = dict(zip(scope, table.shape, strict=False))
-    return table.transpose(*axes, len(scope)).reshape(*(sizes.get(variable, 1) for variable in variables), -1)
+    in_order = table.transpose(*axes, *range(n, table.ndim))
+    return in_order.reshape(*(sizes.get(variable, 1) for variable in variables), *table.shape[n:])
 
 
 def _marginal(variables: Scope, table: np.ndarray, scope: Scope) -> np.ndarray:
