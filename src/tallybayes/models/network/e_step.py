@@ -56,19 +56,18 @@ class IncompleteBatch:
     def __init__(self, inference: NetworkInference, evidence: Evidence, weight: np.ndarray) -> None:
         self.evidence = evidence
         self.weight = np.ascontiguousarray(weight)
-        families = [(*inference.graph.parents[node], node) for node in inference.levels]
         codes = inference.codes(evidence)
         self.incomplete: dict[Parents, np.ndarray] = {}  # rows with a missing parent of continuous nodes
         for parents in dict.fromkeys(inference.graph.parents[node] for node in evidence.cells):
             rows = np.flatnonzero((codes[:, inference.scope(parents)] < 0).any(axis=1))
             if len(rows):
                 self.incomplete[parents] = rows
-        if not families:
+        if not inference.levels:
             return
         self.rows = IncompleteRows(
             codes,
             inference.sizes,
-            [inference.scope(nodes) for nodes in (*families, *self.incomplete)],
+            [*inference.families, *map(inference.scope, self.incomplete)],
             inference.order,
             by_row=len(self.incomplete),
             weight=self.weight,

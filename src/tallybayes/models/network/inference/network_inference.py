@@ -181,11 +181,15 @@ class NetworkInference:
         """Return the numbers of levels of some nodes, given by index."""
         return tuple(self.sizes[k] for k in scope)
 
+    @property
+    def families(self) -> list[Scope]:
+        """The indices of the parents of every discrete node, and of itself."""
+        return [self.scope((*self.graph.parents[node], node)) for node in self.levels]
+
     def _scopes(self) -> list[Scope]:
         """Return the scopes of all factors: CPTs, and the parents of continuous nodes."""
-        families = [(*self.graph.parents[node], node) for node in self.levels]
         parents = (self.graph.parents[leaf] for leaf in self.leaves)
-        return [*map(self.scope, families), *(self.scope(names) for names in parents if names)]
+        return [*self.families, *(self.scope(names) for names in parents if names)]
 
     def order_with(self, scopes: Collection[Scope] = ()) -> list[int]:
         """Return the elimination order if some nodes are joined; raise TooLargeError if it needs too much memory."""
@@ -261,7 +265,7 @@ class NetworkInference:
     def _posterior(self, evidence: Evidence, scopes: Mapping[tuple[Name, ...], Scope], order: list[int]) -> Posterior:
         """Compute the posterior of one batch of rows."""
         codes = self.codes(evidence)
-        families = [self.scope((*self.graph.parents[node], node)) for node in self.levels]
+        families = self.families
         tables = [self.tables[node] for node in self.levels]
         likelihoods, log_likelihood = self.likelihoods(evidence)
         joined = [scope for scope in scopes.values() if len(scope) > 1]
