@@ -437,28 +437,24 @@ class NetworkInference:
         if not undefined:
             return
         graph = self.graph
-        possible = ~np.isneginf(posterior.log_likelihood)
-        observed = [evidence.is_observed(node, rows) & (node not in evidence.likelihoods) for node in graph.nodes]
-        patterns = np.stack([np.broadcast_to(node_rows, len(possible)) for node_rows in observed], axis=1)
-        depends: dict[Any, bool] = {}
-        for node in undefined:
+        is_observed = [evidence.is_observed(node, rows) & (node not in evidence.likelihoods) for node in graph.nodes]
+        patterns = np.stack(
+            [np.broadcast_to(of_node, len(posterior.log_likelihood)) for of_node in is_observed], axis=1
+        )
+        for node, groups in undefined.items():
             parents = graph.parents[node]
-            proba = posterior.joint(parents).T[undefined[node].ravel()]
-            reached = (proba > 0) & possible
-            for row in np.flatnonzero(reached.any(axis=0)):
-                key = node, patterns[row].tobytes()
-                if key not in depends:
-                    nodes = [
-                        other for other, is_observed in zip(graph.nodes, patterns[row], strict=True) if is_observed
-                    ]
-                    if query_nodes is None:
-                        depends[key] = node in graph.ancestors([*nodes, *evidence.likelihoods])
-                    else:
-                        influenced = graph.influenced_nodes(node, nodes, evidence.likelihoods)
-                        depends[key] = not influenced.isdisjoint(map(self.leaf_of, query_nodes))
-                if depends[key]:
-                    first = int(np.flatnonzero(reached[:, row])[0])
-                    codes = np.argwhere(undefined[node])[first].tolist() if parents else []
+            reached = posterior.joint(parents)[:, groups.ravel()] > 0
+            reached[np.isneginf(posterior.log_likelihood)] = False
+            some = np.flatnonzero(reached.any(axis=1))
+            for row in some[np.sort(np.unique(patterns[some], axis=0, return_index=True)[1])]:
+                observed = [other for other, known in zip(graph.nodes, patterns[row], strict=True) if known]
+                if query_nodes is None:
+                    depends = node in graph.ancestors([*observed, *evidence.likelihoods])
+                else:
+                    influenced = graph.influenced_nodes(node, observed, evidence.likelihoods)
+                    depends = not influenced.isdisjoint(map(self.leaf_of, query_nodes))
+                if depends:
+                    codes = np.argwhere(groups)[int(reached[row].argmax())].tolist() if parents else []
                     of_row = f" (row {rows.start + row})" if evidence.n_rows > 1 else ""
                     raise self.undefined_row_error(node, codes, of_row)
 
