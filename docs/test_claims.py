@@ -202,7 +202,7 @@ CLAIMS = {
     "A model fitted by EM cannot forget rows": "tests/unit/estimation/em/test_missing_cells.py",
     "Full covariances with missing values": "tests/unit/estimation/em/test_missing_cells.py",
     "Inference in Bayesian networks is exact": "tests/unit/models/network/inference/test_likelihood_weighting.py",
-    "A network whose clique tree exceeds": "tests/unit/models/network/test_continuous_components.py",
+    "A network whose cliques exceed": "tests/unit/models/network/test_continuous_components.py",
     "On tables of more than a few thousand rows": "benchmarks/RESULTS.md",
     "Windows runs on the NumPy kernels": "tests/unit/test_install.py",
     "macOS has not been tested": "",  # says what is not shown
