@@ -72,7 +72,10 @@ class Hypotheses(ParameterDistribution):
 
     def __post_init__(self) -> None:
         if not isinstance(self.hypotheses, Mapping) or not self.hypotheses:
-            raise PriorError(f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.")
+            raise PriorError(
+                f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.\n"
+                "    Such as {'fair': 0.5, 'biased': 0.9}."
+            )
         object.__setattr__(self, "hypotheses", dict(self.hypotheses))
         if self.log_weights is not None:
             self._freeze("log_weights")
@@ -81,7 +84,7 @@ class Hypotheses(ParameterDistribution):
             if weights.shape != (len(self.names),) or not np.isfinite(weights).all() or (weights < 0).any():
                 raise PriorError(f"Hypotheses needs one prior weight of at least 0 for every name, found {weights}.")
             if weights.sum() == 0:
-                raise PriorError("Hypotheses needs at least one hypothesis with prior weight above 0.")
+                raise PriorError("Hypotheses has prior weights of 0 only; expected at least one above 0.")
             with np.errstate(divide="ignore"):
                 self._freeze(log_weights=np.log(weights / weights.sum()))
 
@@ -211,7 +214,10 @@ class Hypotheses(ParameterDistribution):
     def mode(self) -> Any:
         """Return the parameter of the most probable hypothesis."""
         if self.log_weights.ndim > 1:
-            raise PriorError("hypotheses about several groups have a mode per group; see `best`.")
+            raise PriorError(
+                "hypotheses about several groups have a mode per group.\n"
+                "    Use `best`, which names it for every group."
+            )
         return self.hypotheses[self.best]
 
     def mean(self) -> Any:
@@ -229,7 +235,10 @@ class Hypotheses(ParameterDistribution):
     def interval(self, mass: float = 0.95) -> Interval:
         """Return quantiles of the parameter. Defined for scalar parameters only."""
         if self.log_weights.ndim > 1:
-            raise PriorError("hypotheses about several groups have no single interval; see `probabilities`.")
+            raise PriorError(
+                "hypotheses about several groups have no single interval.\n"
+                "    Use `probabilities`, or fit each group separately."
+            )
         if any(np.size(value) != 1 or isinstance(value, Mapping) for value in self.hypotheses.values()):
             raise PriorError("the interval of hypotheses is defined for single numbers only; see `probabilities`.")
         values = np.array([float(np.ravel(value)[0]) for value in self.hypotheses.values()])

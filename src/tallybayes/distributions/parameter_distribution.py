@@ -166,7 +166,10 @@ class ParameterDistribution(FrozenValue):
         """Raise PriorError unless a parameter consists of symmetric matrices."""
         matrices = getattr(self, name)
         if not np.allclose(matrices, np.swapaxes(matrices, -1, -2), rtol=1e-9, atol=0):
-            raise PriorError(f"{type(self).__name__} needs a symmetric {name} matrix.")
+            raise PriorError(
+                f"{type(self).__name__} needs a symmetric {name} matrix, found {matrices}.\n"
+                "    If the differences are rounding errors, pass (A + A.T) / 2."
+            )
 
 
 def check_positive(distribution: str, **parameters: npt.ArrayLike) -> None:

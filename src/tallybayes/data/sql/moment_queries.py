@@ -52,7 +52,10 @@ def _tally(
 ) -> Tally:
     """Return the tally of groups whose sums are about points of their own."""
     if not np.isfinite(sums).all():
-        raise DataError(f"sums of {factor.columns} are not finite: the columns contain numbers that are too large.")
+        raise DataError(
+            f"sums of {factor.columns} are not finite: the columns contain numbers that are too large.\n"
+            "    Divide them by a constant in the query."
+        )
     keys = [schema.domain(name) for name in factor.given]
     has_missing_level = [key in schema.missing_level_domains for key in keys]
     rows = [

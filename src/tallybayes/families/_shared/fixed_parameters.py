@@ -104,7 +104,10 @@ def _check_probabilities(
 def _check_covariance(covariance: np.ndarray, what: str) -> None:
     """Raise EstimateError if a covariance is not symmetric or not positive definite."""
     if not np.allclose(covariance, np.swapaxes(covariance, -1, -2), rtol=1e-9, atol=0):
-        raise EstimateError(f"{what} has a covariance that is not symmetric.")
+        raise EstimateError(
+            f"{what} has a covariance that is not symmetric: {covariance}.\n"
+            "    If the differences are rounding errors, pass (A + A.T) / 2."
+        )
     if cholesky(covariance) is None:
         raise EstimateError(
             f"{what} has a covariance that is not positive definite; expected an invertible matrix.\n"
