@@ -90,6 +90,11 @@ class CountedRows(HoldOutRows):
         """Return log p(class | row) and log p(row) of some rows."""
         return _posterior(model, self._rows.rows(chosen))
 
+    def empty_scores(self) -> ClassPosterior:
+        """Return arrays for the predictions of all rows; the kernels write them first, in several threads."""
+        n_rows = len(self.codes)
+        return ClassPosterior(np.empty((n_rows, self.n_classes)), np.empty(n_rows))
+
     def training_tallies(self, folds: Folds) -> Iterator[Tally]:
         """Yield the tally of the training rows of every fold."""
         if not self.parts:
@@ -106,6 +111,8 @@ class CountedRows(HoldOutRows):
         if folds.one_by_one:
             return estimates.score_left_out(self)
         out = self.empty_scores()
+        unscored = folds.predicted < 0
+        out.log_proba[unscored], out.log_density[unscored] = np.nan, np.nan
         scorers: Iterator[RowScorer] = (
             estimates.with_tally(tally).row_scorer for tally in self.training_tallies(folds)
         )
