@@ -28,7 +28,7 @@ from tallybayes.apps.spam import spam_calibration, spam_prequential, spam_score
 from tallybayes.datasets import make_penguins
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "measured"))
+sys.path.append(str(HERE.parent / "experiments"))
 import generative_or_discriminative as pairs  # noqa: E402
 from adult import adult  # noqa: E402
 from hidden_markov import climbed, ice_cream, quakes  # noqa: E402
