@@ -58,4 +58,4 @@ def groups_of(model: ClassConditionalModel | NearestClassMean) -> Groups:
 
 def labels_of(model: ClassConditionalModel | AutoClassifier, X: Rows, y: Labels) -> np.ndarray:
     """Return the classes of rows."""
-    return as_array(read_more_rows(model, X, y, None)[0].columns[getattr(model, "target_", "component")])
+    return as_array(read_more_rows(model, X, y, None)[0].columns[getattr(model, "target_", "class")])

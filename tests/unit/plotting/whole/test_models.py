@@ -86,6 +86,12 @@ def test_bins_are_drawn_in_the_plane():
         model.plot_joint(columns=[0])
 
 
+def test_the_components_of_rows_are_drawn_over_the_regions_of_a_mixture():
+    mixture = tb.Mixture(3, random_state=0).fit(IRIS)
+    drawn = mixture.plot_decision_boundary(IRIS, mixture.predict(IRIS), (2, 3))
+    assert_readable(drawn)
+
+
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "model",
