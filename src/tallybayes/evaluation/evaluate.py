@@ -24,6 +24,7 @@ from tallybayes.evaluation.named_columns import (
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.estimator import Estimator
+from tallybayes.models.forest.tree_classifier import TreeClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import predict_sequences
 from tallybayes.models.hmm.query_sequences import SequenceReader
@@ -47,12 +48,12 @@ from tallybayes.tally.domain import Domain
 from tallybayes.typing import Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
-ClassPredictor = Classifier | AutoClassifier | NearestClassMean
+ClassPredictor = Classifier | AutoClassifier | NearestClassMean | TreeClassifier
 
 
 @overload
 def evaluate(
-    model: Classifier | AutoClassifier | NearestClassMean,
+    model: Classifier | AutoClassifier | NearestClassMean | TreeClassifier,
     data: Rows,
     target: Labels | None = None,
     by: Labels | None = None,
@@ -309,6 +310,7 @@ _EVALUATORS: dict[type[Estimator], Callable[[Any, _Request], RowEvaluation]] = {
     Classifier: _evaluate_classes,
     AutoClassifier: _evaluate_classes,
     NearestClassMean: _evaluate_classes,
+    TreeClassifier: _evaluate_classes,
 }
 
 

@@ -10,6 +10,7 @@ from tallybayes.errors import DataError
 from tallybayes.models.base import Model
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.forest.tree_classifier import TreeClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.features import is_name, open_features
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
@@ -24,7 +25,9 @@ def column_or_values(table: Table, values: object) -> Any:
     return table.column(values) if is_name(values) else values
 
 
-ClassModel = ClassConditionalModel | AutoClassifier | NearestClassMean | BayesianNetwork | HiddenMarkovModel
+ClassModel = (
+    ClassConditionalModel | AutoClassifier | NearestClassMean | TreeClassifier | BayesianNetwork | HiddenMarkovModel
+)
 
 
 def class_domain(model: ClassModel, node: Name | None = None) -> Domain:
@@ -42,7 +45,7 @@ def check_rows(table: Table) -> Table:
     return table
 
 
-def required_columns(model: Model | AutoClassifier) -> list[Name]:
+def required_columns(model: Model | AutoClassifier | TreeClassifier) -> list[Name]:
     """Return the columns that rows for a fitted model must have."""
     return model._required_columns
 

@@ -23,6 +23,7 @@ from tallybayes.evaluation.validation.arguments import candidate_models, reestim
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows, count_rows
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.forest.tree_classifier import TreeClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import HeldSequences
 from tallybayes.models.mixture.mixture_model import Mixture
@@ -48,7 +49,7 @@ MOST_FITS = 500  # refits of leave-one-out
 
 @overload
 def cross_validate(
-    model: Classifier | AutoClassifier | NearestClassMean,
+    model: Classifier | AutoClassifier | NearestClassMean | TreeClassifier,
     data: Rows,
     target: Labels,
     folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
@@ -184,7 +185,7 @@ def cross_validate(
 
 @overload
 def leave_one_out(
-    model: Classifier | AutoClassifier | NearestClassMean,
+    model: Classifier | AutoClassifier | NearestClassMean | TreeClassifier,
     data: Rows,
     target: Labels,
     *,
@@ -347,7 +348,7 @@ def make_holdout(
     if isinstance(model, Mixture):
         check_no_target(target)
         return UnlabeledRows(model, data, sample_weight)
-    if isinstance(model, Classifier | AutoClassifier | NearestClassMean):
+    if isinstance(model, Classifier | AutoClassifier | NearestClassMean | TreeClassifier):
         return LabeledRows.open(model, data, target, sample_weight)  # type: ignore[arg-type]  # None raises there
     hint = "Pass log-probabilities of other models to tb.Evaluation."
     raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)

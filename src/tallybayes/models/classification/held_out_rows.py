@@ -34,10 +34,11 @@ from tallybayes.typing import Labels, Rows, SampleWeights
 if TYPE_CHECKING:
     from tallybayes.models.classification.classifier import Classifier
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+    from tallybayes.models.forest.tree_classifier import TreeClassifier
     from tallybayes.models.mixture.mixture_model import Mixture
     from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 
-    AnyClassifier: TypeAlias = Classifier | AutoClassifier | NearestClassMean
+    AnyClassifier: TypeAlias = Classifier | AutoClassifier | NearestClassMean | TreeClassifier
 
 
 # ---- Subtraction ----------------------------------------------------------------------------------------------------

@@ -187,3 +187,13 @@ def test_files_keep_every_bit(kind, tmp_path):
         assert loaded.forget(X, y, sample_weight=weight).n_rows_ == 0
     with pytest.raises(StatisticsError):
         loaded.forget(X, y)
+
+
+@every_kind
+def test_evaluation_and_cross_validation(kind):
+    X, y = table(6, 120)
+    model = KINDS[kind]().fit(X, y)
+    accuracy = model.score(X, y)
+    assert tb.evaluate(model, X, y).accuracy.value == pytest.approx(accuracy)
+    held_out = tb.cross_validate(KINDS[kind](), X, y, folds=3)
+    assert 0.4 < held_out.accuracy.value < accuracy + 0.05
