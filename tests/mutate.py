@@ -278,7 +278,7 @@ def change(mutant: Mutant) -> None:
     module = importlib.import_module(name)
     made = types.ModuleType(name)
     vars(made).update({key: value for key, value in vars(module).items() if key.startswith("__")})
-    registry: dict[str, Any] = sys.modules["tallybayes._utils.frozen_value"].Value._registry
+    registry: dict[str, Any] = sys.modules["tallybayes._utils.frozen_value"]._CLASSES
     known = dict(registry)  # classes that are made anew are not those of files
     exec(compile(changed(mutant), str(mutant.module), "exec"), vars(made))
     registry.update(known)

@@ -99,52 +99,17 @@ class ArrowFiles(Files):
     def _parquet(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.Table]:
         """Yield batches of a Parquet file in bounded memory, whatever the size of row groups."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        metadata = pq.read_metadata(path)
-        positions = _leaf_places(metadata.schema.to_arrow_schema())
-        wanted = [position for name in schema.names for position in positions[name]]
-        strings = {
-            metadata.schema.column(positions[f.name][0]).path: positions[f.name]
-            for f in schema
-            if pa.types.is_dictionary(f.type)
-        }
-        # Arrow's default allocator mimalloc keeps up to 100 MB of freed memory of the decoding threads. Arrow uses it
-        # for pages whatever the pool: 1 MB for every column (Arrow 26).
-        jemalloc = "jemalloc" in pa.supported_memory_backends()
-        pool = pa.jemalloc_memory_pool() if jemalloc else pa.default_memory_pool()
-        groups = range(metadata.num_row_groups)
-        # Arrow keeps the column chunks of a row group until all of its rows are decoded, unless it reads through
-        # buffers. A buffer grows to the size of its chunk where pages have less than 16 kB (Arrow 26).
-        largest = max((metadata.row_group(k).total_byte_size for k in groups), default=0)
-        copied = _GIVE_BACK is not None and any(_has_small_pages(metadata, k) for k in groups)
-        buffer = _BUFFER if largest > _LARGEST and not copied else 0  # then one thread decodes, in less memory
-
-        def decoded(as_codes: Iterable[str], columns: Sequence[int], n_rows: int) -> Iterator[pa.RecordBatch]:
-            with closing(pq.core.ParquetReader(pool)) as reader, _mapped_copy(path, copied) as copy:
-                source = path if copy is None else pa.py_buffer(copy)
-                reader.open(source, metadata=metadata, read_dictionary=as_codes, pre_buffer=False, buffer_size=buffer)
-                for batch in reader.iter_batches(
-                    n_rows, row_groups=groups, column_indices=columns, use_threads=not buffer
-                ):
-                    yield batch
-                    _give_back_memory(copy, buffered=buffer > 0)
-
-        def has_codes(string: str) -> bool:
-            try:
-                next(decoded([string], strings[string], 1), None)
-                return True
-            except OSError:
-                return False
-
+        file = _ParquetFile(path)
+        wanted = [position for name in schema.names for position in file.positions[name]]
         # Strings encoded by differences (DELTA_BYTE_ARRAY, …) cannot be read as dictionaries. This is tried, since
         # pyarrow ends the process on reading the encodings from damaged metadata of columns.
-        as_codes = list(strings)
+        as_codes = [name for name in schema.names if pa.types.is_dictionary(schema.field(name).type)]
         n_read = 0
         while True:
             n_to_skip = n_read
             try:
-                for batch in decoded(as_codes, wanted, n_rows):
+                for batch in file.batches(wanted, as_codes, n_rows):
                     if n_to_skip < len(batch):
                         table = pa.Table.from_batches([batch.slice(n_to_skip)]).select(schema.names)
                         table = table.replace_schema_metadata(None)
@@ -155,10 +120,10 @@ class ArrowFiles(Files):
             except OSError:
                 if not as_codes:
                     raise
-                readable = list(filter(has_codes, as_codes))
+                readable = list(filter(file.has_codes, as_codes))
                 as_codes = readable if len(readable) < len(as_codes) else []
-        if wanted and n_read < metadata.num_rows:  # Arrow 18 ends silently where a file was truncated
-            raise OSError(f"it has {n_read} of the {metadata.num_rows} rows that its footer lists")
+        if wanted and n_read < file.metadata.num_rows:  # Arrow 18 ends silently where a file was truncated
+            raise OSError(f"it has {n_read} of the {file.metadata.num_rows} rows that its footer lists")
 
     def _ipc(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch | pa.Table]:
         """Yield the batches of an Arrow IPC file or stream, one in memory at a time."""
@@ -179,6 +144,62 @@ class ArrowFiles(Files):
                 wanted = [reader.schema.get_field_index(name) for name in schema.names]
             with pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=wanted)) as reader:
                 yield from (converted(reader.get_batch(k)) for k in range(reader.num_record_batches))
+
+
+class _ParquetFile:
+    """A Parquet file that is decoded in bounded memory.
+
+    Attributes
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+    positions : dict from column to the positions of its parts in the file
+    """
+
+    def __init__(self, path: str) -> None:
+        import pyarrow.parquet as pq
+
+        self.path = path
+        self.metadata = pq.read_metadata(path)
+        self.positions = _leaf_places(self.metadata.schema.to_arrow_schema())
+        # Arrow keeps the column chunks of a row group until all of its rows are decoded, unless it reads through
+        # buffers. A buffer grows to the size of its chunk where pages have less than 16 kB (Arrow 26).
+        groups = range(self.metadata.num_row_groups)
+        largest = max((self.metadata.row_group(k).total_byte_size for k in groups), default=0)
+        self._copied = _GIVE_BACK is not None and any(_has_small_pages(self.metadata, k) for k in groups)
+        self._buffer = _BUFFER if largest > _LARGEST and not self._copied else 0  # then one thread decodes
+
+    def batches(self, columns: Sequence[int], as_codes: Iterable[str], n_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield batches of some columns, by position; the strings of some columns are read as dictionaries."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        # Arrow's default allocator mimalloc keeps up to 100 MB of freed memory of the decoding threads. Arrow uses it
+        # for pages whatever the pool: 1 MB for every column (Arrow 26).
+        jemalloc = "jemalloc" in pa.supported_memory_backends()
+        pool = pa.jemalloc_memory_pool() if jemalloc else pa.default_memory_pool()
+        with closing(pq.core.ParquetReader(pool)) as reader, _mapped_copy(self.path, self._copied) as copy:
+            reader.open(
+                self.path if copy is None else pa.py_buffer(copy),
+                metadata=self.metadata,
+                read_dictionary=[self.metadata.schema.column(self.positions[name][0]).path for name in as_codes],
+                pre_buffer=False,
+                buffer_size=self._buffer,
+            )
+            groups = range(self.metadata.num_row_groups)
+            batches = reader.iter_batches(
+                n_rows, row_groups=groups, column_indices=columns, use_threads=not self._buffer
+            )
+            for batch in batches:
+                yield batch
+                _give_back_memory(copy, buffered=self._buffer > 0)
+
+    def has_codes(self, name: str) -> bool:
+        """Return whether the strings of a column can be read as dictionaries."""
+        try:
+            next(self.batches(self.positions[name], [name], 1), None)
+            return True
+        except OSError:
+            return False
 
 
 def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
