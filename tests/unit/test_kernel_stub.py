@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import shutil
 from difflib import unified_diff
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +26,7 @@ def kernel_stub() -> ModuleType:
 
 
 @needs_compiled
-@pytest.mark.skipif(shutil.which("ruff") is None, reason="the stub is formatted by ruff")
+@pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="the stub is formatted by ruff")
 def test_the_stub_is_the_generated_one(kernel_stub: ModuleType) -> None:
     pytest.importorskip("nanobind.stubgen", reason="nanobind is not installed")
     written = kernel_stub.STUB.read_text(encoding="utf-8").splitlines()

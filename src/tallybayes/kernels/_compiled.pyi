@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.kernels.reference.forest import ChainCounts, LabeledRows
 from tallybayes.kernels.reference.forest_growth import Grown, GrowthRows
 from tallybayes.kernels.reference.text_counts import Rows
@@ -124,72 +120,72 @@ def sum_tempered(
 ) -> Float64Array: ...
 def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]: ...
 def chain_log_likelihood(
-    start: Float64Array,
-    transition: Float64Array,
-    end: Float64Array | None,
-    emission: Emission,
-    offsets: Int64Array,
+    start: AnyArray,
+    transition: AnyArray,
+    end: AnyArray | None,
+    emission: AnyArray,
+    offsets: AnyArray,
     log_likelihood: Float64Array,
     threads: int,
 ) -> None: ...
 def chain_viterbi(
-    start: Float64Array,
-    transition: Float64Array,
-    end: Float64Array | None,
-    emission: Emission,
-    offsets: Int64Array,
+    start: AnyArray,
+    transition: AnyArray,
+    end: AnyArray | None,
+    emission: AnyArray,
+    offsets: AnyArray,
     path: Int64Array,
     score: Float64Array,
     threads: int,
 ) -> None: ...
 def chain_best_paths(
-    start: Float64Array,
-    transition: Float64Array,
-    end: Float64Array | None,
-    emission: Emission,
-    offsets: Int64Array,
+    start: AnyArray,
+    transition: AnyArray,
+    end: AnyArray | None,
+    emission: AnyArray,
+    offsets: AnyArray,
     paths: Int64Array,
     score: Float64Array,
     threads: int,
 ) -> None: ...
 def chain_draw_paths(
-    start: Float64Array,
-    transition: Float64Array,
-    end: Float64Array | None,
-    emission: Emission,
-    offsets: Int64Array,
+    start: AnyArray,
+    transition: AnyArray,
+    end: AnyArray | None,
+    emission: AnyArray,
+    offsets: AnyArray,
     uniform: Float64Array,
     paths: Int64Array,
     log_likelihood: Float64Array,
     threads: int,
 ) -> None: ...
 def chain_filter(
-    start: Float64Array,
-    transition: Float64Array,
-    end: Float64Array | None,
-    emission: Emission,
-    offsets: Int64Array,
+    start: AnyArray,
+    transition: AnyArray,
+    end: AnyArray | None,
+    emission: AnyArray,
+    offsets: AnyArray,
     rows: Float64Array,
     log_likelihood: Float64Array,
     threads: int,
 ) -> None: ...
 def chain_posterior(
-    start: Float64Array,
-    transition: Float64Array,
-    end: Float64Array | None,
-    emission: Emission,
-    offsets: Int64Array,
+    start: AnyArray,
+    transition: AnyArray,
+    end: AnyArray | None,
+    emission: AnyArray,
+    offsets: AnyArray,
     rows: Float64Array,
     log_likelihood: Float64Array,
     threads: int,
 ) -> None: ...
 def chain_expected(
-    start: Float64Array,
-    transition: Float64Array,
-    end: Float64Array | None,
-    emission: Emission,
-    offsets: Int64Array,
-    weight: Float64Array | None,
+    start: AnyArray,
+    transition: AnyArray,
+    end: AnyArray | None,
+    emission: AnyArray,
+    offsets: AnyArray,
+    weight: AnyArray | None,
     rows: Float64Array,
     log_likelihood: Float64Array,
     threads: int,
@@ -289,7 +285,7 @@ def grow_chains(
     threads: int,
 ) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array]: ...
 def distinct_strings(
-    offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
+    offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: AnyArray
 ) -> Int64Array: ...
 
 class MailBatch:
