@@ -21,7 +21,7 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.families.text import Text
 from tallybayes.messages import closest_names, did_you_mean
 from tallybayes.tally.factor import Name
-from tallybayes.typing import Labels, Rows
+from tallybayes.typing import Labels, Names, Rows
 from tallybayes.warnings import warn
 
 _TEXT = Text()
@@ -266,3 +266,11 @@ def free_name(wanted: str, taken: Sequence[Name]) -> str:
     while wanted in taken:
         wanted += "_"
     return wanted
+
+
+def node_list(nodes: Names | np.integer[Any]) -> list[Name]:
+    """Return one name, or several, as a list."""
+    names: Any = [nodes] if isinstance(nodes, str | int | np.integer) else nodes
+    if not isinstance(names, Iterable):
+        raise DataError.wrong_type("nodes", repr(nodes), "the name of a node, or several")
+    return [int(node) if isinstance(node, np.integer) else node for node in names]

@@ -23,12 +23,11 @@ from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.base import Model
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import check_same_families, columns_of
-from tallybayes.models.inputs.features import is_name
+from tallybayes.models.inputs.features import is_name, node_list
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.inspection.labeled_parameters import posteriors_by_column
 from tallybayes.models.network import network_fit
 from tallybayes.models.network.analysis.causal_effect import causal_effect
-from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.analysis.sensitivity import sensitivity
 from tallybayes.models.network.analysis.value_of_information import value_of_information
 from tallybayes.models.network.estimated_network import EstimatedNetwork, check_prior, nodes_of

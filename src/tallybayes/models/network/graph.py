@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 
 from tallybayes.errors import DataError
 from tallybayes.messages import did_you_mean
+from tallybayes.models.inputs.features import node_list
 from tallybayes.models.network.analysis import d_separation
-from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
 

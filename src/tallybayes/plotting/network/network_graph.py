@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tallybayes.models.inputs.features import node_list
 from tallybayes.models.inspection.parameter_table import ParameterTable
-from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.queries import GivenNodes

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.models.network.analysis.d_separation import node_list
+from tallybayes.models.inputs.features import node_list
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.evidence import read_evidence
 from tallybayes.models.network.inference.queries import GivenNodes, check_possible

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, printable
-from tallybayes.models.inputs.features import one_row
+from tallybayes.models.inputs.features import node_list, one_row
 from tallybayes.models.network.analysis.adjustment_sets import Identification, IdentifiedEffect, identify
-from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.models.network.analysis.linear_causal_effect import LinearCausalEffect, linear_causal_effect
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.graph import Graph

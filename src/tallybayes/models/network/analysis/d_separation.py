@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tallybayes._utils.html import html_text
 from tallybayes.errors import DataError, printable
+from tallybayes.models.inputs.features import node_list
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
 
@@ -163,14 +162,6 @@ def format_path(graph: Graph, nodes: tuple[Name, ...]) -> str:
     """Format a path with its edge directions, as in a → b ← c."""
     arrows = [" → " if a in graph.parents[b] else " ← " for a, b in pairwise(nodes)]
     return "".join(printable(node) + arrow for node, arrow in zip(nodes, [*arrows, ""], strict=True))
-
-
-def node_list(nodes: Names | np.integer[Any]) -> list[Name]:
-    """Return one name, or several, as a list."""
-    names: Any = [nodes] if isinstance(nodes, str | int | np.integer) else nodes
-    if not isinstance(names, Iterable):
-        raise DataError.wrong_type("nodes", repr(nodes), "the name of a node, or several")
-    return [int(node) if isinstance(node, np.integer) else node for node in names]
 
 
 def _query_nodes(graph: Graph, nodes: Names, what: str) -> list[Name]:

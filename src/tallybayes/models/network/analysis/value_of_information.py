@@ -12,8 +12,7 @@ from scipy.special import entr
 
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
-from tallybayes.models.inputs.features import one_row
-from tallybayes.models.network.analysis.d_separation import node_list
+from tallybayes.models.inputs.features import node_list, one_row
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import GivenNodes, display_evidence, run_query

@@ -12,8 +12,7 @@ from tallybayes.data.indicator_columns import with_absences
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
 from tallybayes.estimation.factor_sampling import sample_factor
 from tallybayes.families._shared.joint_gaussian import JointGaussian
-from tallybayes.models.inputs.features import one_row
-from tallybayes.models.network.analysis.d_separation import node_list
+from tallybayes.models.inputs.features import node_list, one_row
 from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.continuous_query import continuous_query_result, is_normal
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
