@@ -74,7 +74,7 @@ def main() -> None:
         "and without repeats": make_pipeline(FunctionTransformer(without_repeats), tb.NaiveBayes()),
         "logistic regression": make_pipeline(encode, LogisticRegression(max_iter=2000)),
     }
-    print("| | right | log-loss | fit and predict |\n|---|---|---|---|")
+    print("| | right | log loss | fit and predict |\n|---|---|---|---|")
     for name, model in models.items():
         start = time.perf_counter()
         proba = model.fit(train, y_train).predict_proba(test)

@@ -25,7 +25,7 @@ def main() -> None:
     }
     for name, model in models.items():
         found = tb.evaluate(model.fit(train, y_train), test, y_test)
-        print(f"{name}: log-loss {found.log_loss.value:.3f}, accuracy {found.accuracy.value:.3f}")
+        print(f"{name}: log loss {found.log_loss.value:.3f}, accuracy {found.accuracy.value:.3f}")
 
 
 if __name__ == "__main__":

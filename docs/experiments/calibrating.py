@@ -49,11 +49,11 @@ def tables():
 
 
 def main() -> None:
-    """Print log-loss, calibration error and accuracy on the test rows, before and after."""
+    """Print log loss, calibration error and accuracy on the test rows, before and after."""
     if not DATA.is_dir():
         print(f"no data at {DATA}: nothing to measure.")
         return
-    head = f"{'table':<14}{'method':<13}{'T':>6}{'log-loss':>10}{'cal. error':>12}{'accuracy':>10}{'worst 1 %':>11}"
+    head = f"{'table':<14}{'method':<13}{'T':>6}{'log loss':>10}{'cal. error':>12}{'accuracy':>10}{'worst 1 %':>11}"
     print(head + f"{'mean top':>10}{'seconds':>9}")
     for name, columns, X, y, test, answers in tables():
         model = tb.NaiveBayes(columns, prior=1).fit(X, y)

@@ -15,11 +15,11 @@ import tallybayes as tb
 
 
 def main() -> None:
-    """Print the evidence of the training rows, and accuracy and log-loss on the test rows."""
+    """Print the evidence of the training rows, and accuracy and log loss on the test rows."""
     if not DATA.is_dir():
         print(f"no data at {DATA}: nothing to measure.")
         return
-    print(f"{'table':<14}{'prior':<12}{'evidence (bits)':>16}{'accuracy':>10}{'log-loss':>10}{'seconds':>9}")
+    print(f"{'table':<14}{'prior':<12}{'evidence (bits)':>16}{'accuracy':>10}{'log loss':>10}{'seconds':>9}")
     for name, columns, X, y, test, answers in tables():
         for prior in (1, "empirical"):
             start = time.perf_counter()

@@ -315,7 +315,7 @@ def classes_apart() -> None:
 
 
 def loss_of(model: Any, X: Any, y: np.ndarray) -> tuple[float, float]:
-    """Log-loss and error."""
+    """Log loss and error."""
     p = np.maximum(model.predict_proba(X), 1e-15)
     return float(-np.log(p[np.arange(len(y)), np.searchsorted(model.classes_, y)]).mean()), float(
         np.mean(model.classes_[p.argmax(axis=1)] != y)
@@ -328,7 +328,7 @@ def split(X: Any, y: np.ndarray, seed: int, share: float = 1 / 3) -> tuple[Any, 
 
 
 def missing_features() -> None:
-    """Models of complete rows, asked about rows that lack cells: log-loss by the share of cells that is gone."""
+    """Models of complete rows, asked about rows that lack cells: log loss by the share of cells that is gone."""
     shares = (0.0, 0.2, 0.4, 0.6)
     for name in ("diabetes", "vehicle", "wine", "column2C"):
         X, y = table(name)
@@ -471,7 +471,7 @@ def shift() -> None:
                     after = float(-odds[np.arange(len(now)), (answers[now] == "1").astype(int)].mean())
                 found[which].append((before, after))
         for which, values in found.items():
-            line(f"{name}, {which}: log-loss", *(f"{value:.3f}" for value in np.mean(values, axis=0)))
+            line(f"{name}, {which}: log loss", *(f"{value:.3f}" for value in np.mean(values, axis=0)))
 
 
 def _shares(y: np.ndarray, of_ones: float, rng: np.random.Generator) -> np.ndarray:
@@ -507,8 +507,8 @@ def interactions() -> None:
 
 
 def expansions() -> None:
-    """Columns copied, and squares and products added: log-loss and error of both after two thirds of the rows."""
-    head("table", "columns", "naive Bayes: log-loss", "error", "logistic regression: log-loss", "error")
+    """Columns copied, and squares and products added: log loss and error of both after two thirds of the rows."""
+    head("table", "columns", "naive Bayes: log loss", "error", "logistic regression: log loss", "error")
     for name in ("diabetes", "vehicle", "wine", "column2C"):
         X, y = table(name)
         X = X.fillna(X.mean())

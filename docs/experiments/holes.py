@@ -109,7 +109,7 @@ def fitted(X: pd.DataFrame, y: pd.Series, test: pd.DataFrame) -> Iterator[tuple[
 
 
 def measure(X: pd.DataFrame, y: pd.Series, seed: int, removed: float) -> dict[str, tuple[float, float]]:
-    """Log-loss and accuracy of every model on one split."""
+    """Log loss and accuracy of every model on one split."""
     gaps = X.mask(np.random.default_rng(seed).random(X.shape) < removed)
     train, test, y_train, answers = train_test_split(gaps, y, test_size=1 / 3, random_state=seed, stratify=y)
     found = {}
@@ -123,7 +123,7 @@ def measure(X: pd.DataFrame, y: pd.Series, seed: int, removed: float) -> dict[st
 
 
 def main() -> None:
-    """Print log-loss and accuracy of every model on every table, and how often ours beats the best of the others."""
+    """Print log loss and accuracy of every model on every table, and how often ours beats the best of the others."""
     if not (DATA / "tables").is_dir():
         print(f"no data at {DATA / 'tables'}: nothing to measure.")
         return
@@ -133,11 +133,11 @@ def main() -> None:
             splits = [measure(X, y, seed, removed) for seed in range(SPLITS)]
             results[name] = np.array([list(split.values()) for split in splits])
             rows = list(splits[0])
-        for number, what in enumerate(("log-loss", "accuracy")):
+        for number, what in enumerate(("log loss", "accuracy")):
             shown = pd.DataFrame({name: found[..., number].mean(axis=0) for name, found in results.items()}, index=rows)
             print(f"\n{what}, {removed:.0%} of the cells removed\n{shown.round(3).to_string()}")
         print(
-            f"\nsplits of {SPLITS} on which the tied covariance has less log-loss than LDA, and than the best pipeline"
+            f"\nsplits of {SPLITS} on which the tied covariance has less log loss than LDA, and than the best pipeline"
         )
         for name, found in results.items():
             loss = pd.DataFrame(found[..., 0], columns=rows)

@@ -161,11 +161,11 @@ def tables() -> Iterator[tuple[str, pd.DataFrame, str]]:
 
 
 def print_classifiers(repeats: int = 5) -> None:
-    """Accuracy and log-loss of naive Bayes, TAN and Chow and Liu's tree: ten folds, five times."""
+    """Accuracy and log loss of naive Bayes, TAN and Chow and Liu's tree: ten folds, five times."""
     if not (DATA / "tables").is_dir():
         print(f"\nno data at {DATA / 'tables'}: no classifiers to compare.")
         return
-    print("\naccuracy, log-loss in ten folds     rows  columns   naive Bayes           TAN               tree")
+    print("\naccuracy, log loss in ten folds     rows  columns   naive Bayes           TAN               tree")
     for name, table, target in tables():
         scores: dict[str, list[Any]] = {}
         for repeat, fold in product(range(repeats), range(10)):
@@ -178,7 +178,7 @@ def print_classifiers(repeats: int = 5) -> None:
 
 
 def scored(train: pd.DataFrame, test: pd.DataFrame, target: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Whether each test row is right, and its log-loss, by three networks."""
+    """Whether each test row is right, and its log loss, by three networks."""
     star = {column: [target] for column in train if column != target}
     models = {
         "naive Bayes": tb.BayesianNetwork(star).fit(train),

@@ -1,6 +1,6 @@
 """Families by evidence on the Adult census table: ``python docs/experiments/suggesting.py``.
 
-The families are suggested from the training rows alone; log-loss and accuracy are those of the test rows.
+The families are suggested from the training rows alone; log loss and accuracy are those of the test rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     print(f"{gain:.1f} bits a row better than by types")
     for name, model in models.items():
         result = tb.evaluate(model, test, y_test)
-        print(f"{name}: log-loss {result.log_loss.value:.3f}, accuracy {result.accuracy.value:.3f}")
+        print(f"{name}: log loss {result.log_loss.value:.3f}, accuracy {result.accuracy.value:.3f}")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def subject(text: str) -> str:
 
 
 def main() -> None:
-    """Print the accuracy and log-loss that each way to hold out promises, and those of the later posts."""
+    """Print the accuracy and log loss that each way to hold out promises, and those of the later posts."""
     if not (DATA / "20newsgroups").is_dir():
         print(f"no data at {DATA / '20newsgroups'}: nothing to measure.")
         return
@@ -38,7 +38,7 @@ def main() -> None:
     words, model = counter.transform(texts), tb.NaiveBayes(tb.Multinomial())
     threads, authors = (np.array([read(text) for text in texts]) for read in (subject, lambda t: header(t, "From")))
     print(f"{len(texts)} posts, {len(np.unique(threads))} subjects, {len(np.unique(authors))} authors")
-    print(f"{'held out':<28}{'accuracy':>28}{'log-loss':>24}{'seconds':>9}")
+    print(f"{'held out':<28}{'accuracy':>28}{'log loss':>24}{'seconds':>9}")
     ways = {
         "10 folds at random": lambda: tb.cross_validate(model, words, labels),
         "leave one out": lambda: tb.leave_one_out(model, words, labels),

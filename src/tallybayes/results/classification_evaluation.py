@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _LABELS = {  # "" for metrics that the text shows in the table of classes
     "accuracy": "accuracy",
     "error_rate": "error rate",
-    "log_loss": "log-loss (nats)",
+    "log_loss": "log loss (nats)",
     "brier_score": "Brier score",
-    "roc_auc": "AUC",
+    "roc_auc": "ROC AUC",
     "calibration_error": "calibration error",
     "bits_per_row": "bits per row",
     "macro_precision": "",
@@ -98,7 +98,7 @@ class Evaluation(RowEvaluation):
            [0., 2.]])
     """
 
-    loss_name = "log-loss"
+    loss_name = "log loss"
     _labels = _LABELS
     _frame_columns = ("measure", "class", "value", "low", "high")
 
@@ -354,7 +354,7 @@ class Evaluation(RowEvaluation):
             rows.append([f"… {len(self.support) - MOST_SHOWN} more", *[""] * 7])
         macro = (self.macro_precision, self.macro_recall, self.macro_f1_score)
         rows.append(estimate_cells("macro average", *macro, ""))
-        return ResultTable(rows, ["class", "precision", "", "recall", "", "F", "", "support"], align="lrlrlrlr")
+        return ResultTable(rows, ["class", "precision", "", "recall", "", "F1", "", "support"], align="lrlrlrlr")
 
     def _group_tables(self) -> list[ResultTable]:
         """Return a table of the groups, if any, with two rows each: the values, and their intervals."""
@@ -362,7 +362,7 @@ class Evaluation(RowEvaluation):
             return []
         positive = self.classes.tolist()[1:] if len(self.classes) == 2 else []
         rates = [name for label in positive for name in (f"recall {short_label(label, 10)}", "false positive rate")]
-        head = [printable(self.by_name), "rows", "accuracy", "error rate", *rates, "log-loss", "calibration error"]
+        head = [printable(self.by_name), "rows", "accuracy", "error rate", *rates, "log loss", "calibration error"]
         rows = []
         for label, part in list(self.groups.items())[:MOST_SHOWN]:
             by_class = [metric[k] for k in positive for metric in (part.recall, part.false_positive_rate)]

@@ -105,7 +105,7 @@ class LearningCurves(ModelCurves):
 
     LABELS: ClassVar[dict[str, str]] = {
         "error": "error",
-        "log_loss": "log-loss in nats",
+        "log_loss": "log loss in nats",
         "calibration_error": "calibration error",
         "fit_seconds": "seconds to fit",
     }
@@ -252,12 +252,12 @@ class Prequential(ModelCurves):
     >>> models = {"all rows": tb.NaiveBayes(), "the last 200": tb.Window(tb.NaiveBayes(), rows=200)}
     >>> tb.prequential(models, X, y, batch_size=50)
     2000 rows in 40 batches, each predicted before it was fitted
-      model         error   log-loss  last tenth: error  log-loss  seconds
+      model         error   log loss  last tenth: error  log loss  seconds
       all rows      0.4903  0.7915               0.7650  0.7486       ...
       the last 200  0.1185  0.3260               0.0550  0.1507       ...
     """
 
-    LABELS: ClassVar[dict[str, str]] = {"error": "error", "log_loss": "log-loss in nats"}
+    LABELS: ClassVar[dict[str, str]] = {"error": "error", "log_loss": "log loss in nats"}
     _plot_function: ClassVar[str] = "prequential.plot_prequential"
 
     names: list[str]
@@ -354,5 +354,5 @@ class Prequential(ModelCurves):
             [printable(name), *(f"{mean[m]:.4f}" for mean in means), f"{self.seconds[m].sum():.2f}"]
             for m, name in enumerate(self.names)
         ]
-        head = ["model", "error", "log-loss", "last tenth: error", "log-loss", "seconds"]
+        head = ["model", "error", "log loss", "last tenth: error", "log loss", "seconds"]
         return [ResultTable(rows, head, title, "lllrlr")]

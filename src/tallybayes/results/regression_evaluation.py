@@ -22,7 +22,7 @@ _LABELS = {
     "mean_squared_error": "mean squared error (L2)",
     "rmse": "root mean squared error",
     "r2": "R²",
-    "log_loss": "log-loss (nats)",
+    "log_loss": "log loss (nats)",
 }
 _COVERED = (0.5, 0.8, 0.95)
 

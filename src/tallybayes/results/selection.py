@@ -38,7 +38,7 @@ class Selection(Result, Sequence[Any]):
     >>> X, y = load_iris(return_X_y=True)
     >>> tb.leave_one_out(tb.GaussianDiscriminant(), X, y, candidates={"covariance": ["full", "tied"]})
     Selection: 2 candidates, best first
-      covariance  log-loss             excess loss              accuracy
+      covariance  log loss             excess loss              accuracy
       'full'      0.05 (0.02 to 0.10)                           0.980 (0.943 to 0.993)
       'tied'      0.05 (0.02 to 0.10)  0.002 (-0.009 to 0.013)  0.980 (0.943 to 0.993)
     """

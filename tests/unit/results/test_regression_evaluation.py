@@ -1,4 +1,4 @@
-"""L1, L2, R², log-loss and coverage of predicted numbers; rows of a regression held out exactly."""
+"""L1, L2, R², log loss and coverage of predicted numbers; rows of a regression held out exactly."""
 
 import numpy as np
 import pandas as pd

@@ -322,9 +322,9 @@ def test_the_picture_is_a_table_too():
     curves = tb.learning_curves({"a $": tb.NaiveBayes(), "b": tb.GaussianDiscriminant()}, X, y, [30, 60], n_repeats=2)
     picture = curves.plot()
     pd.testing.assert_frame_equal(picture.to_frame(), curves.to_frame())
-    titles = ["error", "log-loss in nats", "calibration error", "seconds to fit"]
+    titles = ["error", "log loss in nats", "calibration error", "seconds to fit"]
     assert [ax.get_title().split("\n")[0] for ax in picture.axes] == titles
-    assert [ax.get_title().split("\n")[0] for ax in curves.plot("log_loss").axes] == ["log-loss in nats"]
+    assert [ax.get_title().split("\n")[0] for ax in curves.plot("log_loss").axes] == ["log loss in nats"]
     assert list(curves.plot(["error"]).to_frame()) == ["model", "rows", "error", "error_se"]
     with pytest.raises(tb.DataError, match="what is 'accuracy'"):
         curves.plot("accuracy")

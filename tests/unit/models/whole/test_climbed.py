@@ -117,7 +117,7 @@ def test_stays_where_a_change_is_refused(name):
 
 
 def test_training_a_metric_is_another_history():
-    """Nearest class means know no EM; what they learn by is the log-loss, and it stays when rows are added."""
+    """Nearest class means know no EM; what they learn by is the log loss, and it stays when rows are added."""
     model = tb.NearestClassMean("learned").fit(X, K)
     assert model.objective_ is None
     history = model.history_
