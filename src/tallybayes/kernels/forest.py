@@ -356,7 +356,7 @@ def grow_forest(
     >>> rows = GrowthRows(codes, np.zeros(1), codes[:, 0] - 1, np.ones(8), 2, 1)
     >>> options = {"columns_tried": 1, "random_cuts": False, "min_leaf": 1, "max_depth": 9, "bag": 1.0, "seed": 0}
     >>> grow_forest(rows, np.zeros(8, np.uint64), n_trees=1, **options).nodes.tolist()
-    [[0, 2, 257], [-1, 0, 0], [-1, 1, 0]]
+    [[0, 2, 1], [-1, 0, 0], [-1, 1, 0]]
     """
     grow = getattr(implementation_for(_reference_growth), "grow_forest", _reference_growth.grow_forest)
     bags = np.ascontiguousarray(keys, dtype=np.uint64), int(bag * 2**32)
