@@ -45,19 +45,25 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         ``"auto"`` depends on types only: numbers are `Gaussian`, categorical columns (strings, categories, booleans)
         `Categorical`, sparse blocks `Multinomial`. A date column becomes several columns, ``"when.year"``,
         ``"when.month"``, ``"when.day_of_week"`` and, if its type has a time, ``"when.hour"``. ``"suggest"`` selects
-        families by log evidence from the first rows, as `suggest_families` does, and drops uninformative columns; the
-        selection stays fixed. Columns not in a mapping are ignored; its key ``...`` stands for all of them:
+        families by log evidence from 20,000 random rows, as `suggest_families` does, and drops uninformative columns;
+        the selection stays fixed. Columns not in a mapping are ignored; its key ``...`` stands for all of them:
         ``{"eggs": tb.Poisson(), ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: the posterior predictive of each column.
     prior : ParameterDistribution, number, rule, "empirical", Tally, list or mapping from column to these
-        A distribution applies to its conjugate families; a number is a pseudo-count of each level or word. Other
-        columns, and None, have default priors. Under ``"map"`` a number is an error: ``tb.Dirichlet(3)`` adds 2,
-        ``tb.Dirichlet(2)`` adds 1. The `Beta` prior of a binary column is that of the last level, in declared or sorted
-        order. ``"empirical"`` maximizes the marginal likelihood of the classes' counts for each column (empirical
-        Bayes). It is the default of categorical columns and words under ``"bayes"`` if two or more classes have counts,
-        else 1. A tally of the same columns, such as another model's, is counted before the training rows;
-        ``tally.scale(strength)`` changes its weight.
+        By kind of value; columns to which it does not apply have default priors:
+
+        - None: the default priors. For categorical columns and words under ``"bayes"`` this is ``"empirical"`` if two
+          or more classes have counts, else 1.
+        - A distribution, or a rule such as `BDeu`: the prior of its conjugate families. The `Beta` prior of a binary
+          column is that of the last level, in declared or sorted order.
+        - A number: a pseudo-count of each level or word. Under ``"map"`` it is an error: ``tb.Dirichlet(3)`` adds 2,
+          ``tb.Dirichlet(2)`` adds 1.
+        - ``"empirical"``: the prior of highest marginal likelihood of the classes' counts, for each column (empirical
+          Bayes).
+        - A tally of the same columns, such as another model's: it is counted before the training rows;
+          ``tally.scale(strength)`` changes its weight.
+        - A list or mapping: one of these for each column.
     class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
         "frequency" uses the class frequencies. None adds one pseudo-count per class under estimates with a prior, so
         that a declared class without rows is possible.
