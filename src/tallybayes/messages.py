@@ -64,6 +64,17 @@ def did_you_mean(names: Iterable[object], known: Iterable[object], otherwise: st
     return f"Did you mean {', '.join(list(near)[:8])}?" if near else otherwise
 
 
+def with_article(name: str) -> str:
+    """Return the name of a class with its indefinite article.
+
+    Examples
+    --------
+    >>> with_article("NaiveBayes"), with_article("AutoClassifier")
+    ('a NaiveBayes', 'an AutoClassifier')
+    """
+    return f"{'an' if name[:1] in 'AEIO' else 'a'} {name}"
+
+
 _CONVERSIONS = {  # by type name, including Arrow types; pandas is not imported
     "date Timestamp Period datetime64": (
         "Convert dates to numbers or labels, such as column.dt.month or days since a date."

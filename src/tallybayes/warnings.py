@@ -38,7 +38,7 @@ class DataSourceWarning(TallybayesWarning):
     """
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
+def warn(message: str, category: type[Warning] = TallybayesWarning) -> None:
     """Issue a warning attributed to the line that called the package, so that filters by module apply to it."""
     frame: FrameType | None = sys._getframe(1)
     level = caller = 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
-from tallybayes.warnings import CalibrationWarning, warn
+from tallybayes.warnings import CalibrationWarning, TallybayesWarning, warn
 
 
 def said_by(call):
@@ -19,7 +19,7 @@ def said_by(call):
 
 
 def test_outside_the_package_it_is_the_line_itself():
-    assert said_by(lambda: warn("so it is")) == {(__file__, UserWarning)}
+    assert said_by(lambda: warn("so it is")) == {(__file__, TallybayesWarning)}
     assert said_by(lambda: warn("so it is", CalibrationWarning)) == {(__file__, CalibrationWarning)}
 
 

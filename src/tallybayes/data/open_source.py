@@ -41,6 +41,11 @@ _KINDS = {
     ".ndjson": "json",
     ".json": "json",
 }
+_CONNECT = {  # the start of the address of a database: the function that connects to it
+    "postgres": "psycopg.connect",
+    "sqlite:": "sqlite3.connect",
+    "duckdb:": "duckdb.connect",
+}
 
 
 def open_source(data: object) -> Source | None:
@@ -282,6 +287,7 @@ def _matching(pattern: str, format: str | None = None) -> list[str]:
         return files
     files = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
     if not files:
+        _check_not_database(pattern)
         visible = [name for name in names if name[0] != "."]
         hint = f"\n    {folder} holds {', '.join(visible[:5])}." if visible else ""
         if path.isalnum():
@@ -290,6 +296,16 @@ def _matching(pattern: str, format: str | None = None) -> list[str]:
             hint = "\n    Pass one text as a list: [text]."
         raise DataError(f"there is no file {pattern!r}; expected a path, or a pattern with *.{hint}")
     return files
+
+
+def _check_not_database(path: str) -> None:
+    """Raise DataError for the address of a database; the message does not repeat it, since it may hold a password."""
+    scheme = next((scheme for scheme in _CONNECT if path.lower().startswith(scheme)), None)
+    if scheme is not None:
+        raise DataError(
+            f"the path is the address of a database ({scheme}…); expected a file or a connection.\n"
+            f"    Pass a connection: tb.table({_CONNECT[scheme]}(...), 'name of the table')."
+        )
 
 
 def kind_of_file(path: str, hint: str) -> str:

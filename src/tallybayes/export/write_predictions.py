@@ -19,6 +19,7 @@ from tallybayes.export.output_names import free_names
 from tallybayes.export.row_writers import Output, database_of, writing_rows
 from tallybayes.export.spark_predictions import in_spark
 from tallybayes.export.write_rows import column_to_write, plain_column, plain_type, source_to_write
+from tallybayes.messages import with_article
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.batching import names_to_read
 from tallybayes.models.network.bayesian_network import BayesianNetwork
@@ -134,6 +135,7 @@ def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
 
 def _check_node(model: Estimator, node: Name | None, proba: bool) -> None:
     """Raise DataError if a model does not predict rows, or a node is missing or unknown."""
+    found = with_article(type(model).__name__)
     if isinstance(model, BayesianNetwork):
         if node is None:
             raise DataError(f"node is None; expected the node to predict, one of {list(model.graph_.nodes)}.")
@@ -141,12 +143,11 @@ def _check_node(model: Estimator, node: Name | None, proba: bool) -> None:
             require_discrete(model, [node])
         model.graph_.require([node])
     elif node is not None:
-        raise DataError(f"node is {node!r}, and a {type(model).__name__} predicts its classes; expected None.")
+        raise DataError(f"node is {node!r}, and {found} predicts its classes; expected None.")
     if proba and not isinstance(model, BayesianNetwork | HiddenMarkovModel) and not hasattr(model, "predict_proba"):
-        raise DataError(f"proba is True, and a {type(model).__name__} has no class probabilities; expected False.")
+        raise DataError(f"proba is True, and {found} has no class probabilities; expected False.")
     if isinstance(model, HiddenMarkovModel) or not hasattr(model, "predict"):
         hint = "Use model.predict for sequences." if isinstance(model, HiddenMarkovModel) else ""
-        found = f"a {type(model).__name__}"
         raise DataError.wrong_type("model", found, "a classifier, a mixture or a network", hint)
 
 

@@ -20,6 +20,7 @@ from tallybayes._utils.atomic_write import atomic_write
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.encoding import is_missing
 from tallybayes.errors import DataError, FileError, printable
+from tallybayes.messages import with_article
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_io import tally_to_parts
@@ -120,7 +121,8 @@ class Receipt:
         return receipt
 
     def __repr__(self) -> str:
-        lines = [f"Receipt: {self.rows:.12g} row{'s' * (self.rows != 1)} taken out of a {self.model}, {self.when}"]
+        n_rows = f"{self.rows:.12g} row{'s' * (self.rows != 1)}"
+        lines = [f"Receipt: {n_rows} taken out of {with_article(self.model)}, {self.when}"]
         lines += [f"  {printable(label)}: {rows:.12g}" for label, rows in list(self.classes.items())[:12]]
         lines += [f"  … {len(self.classes) - 12} more classes"] if len(self.classes) > 12 else []
         lines += [f"  counts before  {self.before}", f"  counts after   {self.after}"]

@@ -68,3 +68,20 @@ def test_a_folder_without_a_file_to_read(names, found, tmp_path):
 def test_a_folder_of_files_whose_kind_is_given(tmp_path):
     FRAME.to_csv(tmp_path / "part-0", index=False)
     assert tb.NaiveBayes().fit(tb.table(tmp_path, format="csv"), "y").tally_["y"].table.sum() == 20
+
+
+@pytest.mark.parametrize(
+    ("address", "connect"),
+    [
+        ("postgresql://ann:secret@server/shop", "psycopg"),
+        ("postgres://server/shop?password=secret", "psycopg"),
+        ("postgresql+psycopg://ann:secret", "psycopg"),
+        ("sqlite:secret.db", "sqlite3"),
+        ("duckdb:///secret.db", "duckdb"),
+    ],
+)
+def test_addresses_of_databases(address, connect):
+    for opened in (lambda: tb.table(address, "t"), lambda: tb.NaiveBayes().fit(address, "y")):
+        with pytest.raises(tb.DataError, match=rf"address of a database.*\n.*tb\.table\({connect}\.connect\(") as error:
+            opened()
+        assert "secret" not in str(error.value)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import tallybayes as tb
+from tallybayes.apps.cli.family_names import FAMILY_WORDS
 
 
 class CommandError(Exception):
@@ -17,6 +19,8 @@ class UsageError(CommandError):
 
 # Parameters of the library that are options of the command.
 _OPTIONS = "columns|delimiter|encoding|estimate|format|names|null_values|on_bad|order|prior|sequence|types|unlabeled"
+_FAMILY_OF_COLUMN = re.compile(r"('[^']*'|\.\.\.): (tb\.\w+\(\)|'\w+')")
+_COLUMNS = re.compile(rf"\bcolumns=\{{((?:{_FAMILY_OF_COLUMN.pattern}(?:, )?)+)\}}")
 _ROW = re.compile(r"\brow (\d+)\b")
 _LIBRARIES = {"sqlite3", "duckdb", "_duckdb", "psycopg", "pyarrow"}
 
@@ -45,6 +49,7 @@ def _as_options(text: str) -> str:
     text = re.sub(rf"tb\.table\([^()]*?\b({_OPTIONS})=['\"]([\w.-]+)['\"]\)", option, text)
     text = re.sub(r"tb\.table\([^()]*?\btypes=\{[^}]*\}\)", "--types NAME=TYPE", text)
     text = re.sub(rf"\b({_OPTIONS})='([\w.-]+)'", option, text)
+    text = "\n".join(map(_with_families, text.split("\n")))
     lines: list[str] = []
     for line in text.split("\n"):
         hint = next((hint for part, hint in _HINTS.items() if part in line), None)
@@ -53,6 +58,24 @@ def _as_options(text: str) -> str:
             continue  # hints with Python code are dropped
         lines.append(hint)
     return "\n".join(lines)
+
+
+def _with_families(line: str) -> str:
+    """Replace ``columns={'a': tb.Gaussian()}`` by ``--columns a=gaussian``, and then other families of the line."""
+
+    def word(family: str) -> str:
+        word = next((word for word, name in FAMILY_WORDS.items() if family == f"tb.{name}()"), None)
+        return word or family.strip("'")
+
+    def option(match: re.Match[str]) -> str:
+        families = dict(_FAMILY_OF_COLUMN.findall(match[1]))
+        if families.get("...") == "'auto'":
+            del families["..."]  # the default of the command
+        named = [name.strip("'") + "=" + word(family) for name, family in families.items()]
+        return f"--columns {shlex.join(named)}" if named else match[0]
+
+    with_options = _COLUMNS.sub(option, line)
+    return line if with_options == line else re.sub(r"tb\.\w+\(\)", lambda match: word(match[0]), with_options)
 
 
 def _replace_phrases(line: str) -> str:

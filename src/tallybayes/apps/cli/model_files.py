@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tallybayes.apps.cli.cli_errors import CommandError
 from tallybayes.apps.cli.console import print_status
 from tallybayes.apps.cli.stream_models import is_stream
+from tallybayes.messages import with_article
 
 if TYPE_CHECKING:
     import tallybayes as tb
@@ -42,9 +43,10 @@ def load(path: str, *kinds: type, keep_stream: bool = False) -> Any:
         model = model.model_
     name = type(model).__name__
     if not hasattr(model, "fit"):
-        raise CommandError(f"{path} contains a {name}; expected a model written by 'tally fit'.")
+        raise CommandError(f"{path} contains {with_article(name)}; expected a model written by 'tally fit'.")
     if kinds and not isinstance(model, kinds):
-        raise CommandError(f"{path} is a {name}; expected a {' or a '.join(kind.__name__ for kind in kinds)}.")
+        expected = " or ".join(with_article(kind.__name__) for kind in kinds)
+        raise CommandError(f"{path} is {with_article(name)}; expected {expected}.")
     return model
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.data_argument import pair
+from tallybayes.apps.cli.family_names import FAMILIES, FAMILY_WORDS
 from tallybayes.messages import did_you_mean
 
 if TYPE_CHECKING:
@@ -28,17 +29,6 @@ MODELS = {
     "hidden-markov": "HiddenMarkovModel",
 }
 
-# Names of each family; the help shows the first.
-_FAMILIES = {
-    "Categorical": ("categorical", "label", "labels", "category", "string", "discrete"),
-    "Text": ("text", "words"),
-    "Bernoulli": ("binary", "bernoulli", "boolean", "bool", "yes-no"),
-    "Poisson": ("count", "counts", "poisson"),
-    "Gaussian": ("gaussian", "normal", "number", "numeric", "float", "measure"),
-    "LogNormal": ("log-normal", "lognormal"),
-    "TiedGaussian": ("tied-gaussian",),
-}
-FAMILY_WORDS = {word: name for name, words in _FAMILIES.items() for word in words}
 _RULES = ("auto", "suggest")
 IGNORE = "ignore"
 
@@ -70,7 +60,7 @@ def read_families(columns: Sequence[str]) -> tuple[dict[Any, Any], tuple[str, ..
             family = getattr(tb, FAMILY_WORDS[base_name])()
             families[key] = tb.WithMissing(family) if suffix else family
         else:
-            known = [*_RULES, IGNORE, *(words[0] for words in _FAMILIES.values())]
+            known = [*_RULES, IGNORE, *(words[0] for words in FAMILIES.values())]
             hint = did_you_mean([base_name], [*_RULES, IGNORE, *FAMILY_WORDS])
             tail = f"\n    {hint}" if hint else ""
             raise UsageError(

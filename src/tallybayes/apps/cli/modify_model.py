@@ -14,6 +14,7 @@ from tallybayes.apps.cli.data_argument import OpenResources, ReadOptions
 from tallybayes.apps.cli.model_files import check_free, load, locked, require, save
 from tallybayes.apps.cli.row_columns import TimedRowColumns
 from tallybayes.apps.cli.stream_models import format_stream, is_stream, stream_state
+from tallybayes.messages import with_article
 
 if TYPE_CHECKING:
     from tallybayes.models.base import Model
@@ -57,7 +58,9 @@ def modify_model(
             before = model.n_rows_
             if columns.time is not None and not is_stream(model):
                 kind = type(model).__name__
-                raise UsageError(f"--time applies to windows; found a {kind}.\n    'tally window' creates a window.")
+                raise UsageError(
+                    f"--time applies to windows; found {with_article(kind)}.\n    'tally window' creates a window."
+                )
             more = ({"time": columns.time} if is_stream(model) else {}) | ({"receipt": True} if receipt else {})
             document = columns.call(model, method, source, **more)
             after = model.n_rows_

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.model_files import target_of
 from tallybayes.apps.cli.stream_models import is_stream
+from tallybayes.messages import with_article
 
 if TYPE_CHECKING:
     from tallybayes.models.base import Model
@@ -47,7 +48,7 @@ class SequenceColumns:
         """Raise UsageError if a column of sequences is passed for a model of rows."""
         if self.sequence or self.order:
             kind = type(model).__name__
-            raise UsageError(f"--sequence and --order apply to hidden Markov models; found a {kind}.")
+            raise UsageError(f"--sequence and --order apply to hidden Markov models; found {with_article(kind)}.")
 
 
 @Parameter(name="*")
@@ -83,8 +84,8 @@ class RowColumns(SequenceColumns):
             self.check_no_sequence(inner)
         if not hasattr(model, method):
             raise CommandError(
-                f"rows cannot be added to or removed from a {type(model).__name__}: its EM counts depend on the "
-                "parameters.\n    Fit a new model with 'tally fit'."
+                f"rows cannot be added to or removed from {with_article(type(model).__name__)}: its EM counts "
+                "depend on the parameters.\n    Fit a new model with 'tally fit'."
             )
         if isinstance(model, tb.BayesianNetwork | tb.Mixture):
             return getattr(model, method)(source, **columns, **more)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
 from tallybayes.families.protocols.distribution_functions import kl_divergence
+from tallybayes.messages import with_article
 from tallybayes.models.base import Model
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
@@ -68,15 +69,16 @@ def difference(before: Estimator, after: Estimator) -> Difference:
       column    bits  largest in  levels
       sky     0.0422  no: 0.0703  + fog
     """
+    kind, other_kind = (with_article(type(model).__name__) for model in (before, after))
     if type(before) is not type(after):
         raise DataError(
-            f"the models are a {type(before).__name__} and a {type(after).__name__}; expected two of one kind.\n"
+            f"the models are {kind} and {other_kind}; expected two of one kind.\n"
             "    Models of different kinds are compared by their predictions: tb.evaluate."
         )
     check_is_fitted(before)
     check_is_fitted(after)
     if not hasattr(type(before), "parameters_"):
-        raise DataError.wrong_type("before", f"a {type(before).__name__}", "a model of columns, such as a classifier")
+        raise DataError.wrong_type("before", kind, "a model of columns, such as a classifier")
     old_model: Any = before
     new_model: Any = after
     note = ""

@@ -151,7 +151,8 @@ def cross_validate(
     folds : int, or array-like of shape (n,), default 10
         The number of folds, drawn at random with equal class frequencies; or the fold of every row.
     groups : array-like of shape (n,), or the name of a column of data, optional
-        Rows of one group are held out together.
+        Rows of one group are held out together. A named column is not used as a feature, neither here nor as `order` or
+        `sample_weight`.
     order : array-like of shape (n,), or the name of a column of data, optional
         Forward chaining: the rows in this order are split into ``folds + 1`` parts, each predicted from all earlier
         ones. The first is only used for fitting. Rows with the same value stay together.

@@ -187,8 +187,13 @@ def absent_name(name: Name, table: Table) -> str:
 
 
 def check_columns(table: Table, target: Labels) -> None:
-    """Raise DataError for columns that no candidate reads: blocks and infinite numbers."""
+    """Raise DataError for columns that no candidate reads: text, blocks and infinite numbers."""
     for name in table.columns:
+        if name != target and table.kind(name) == "text":
+            raise DataError(
+                f"AutoClassifier does not read text (column {name!r}); expected numbers or categories.\n"
+                "    Use tb.NaiveBayes(), which counts the words."
+            )
         if name != target and table.is_block(name):
             what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
             hint = "tb.NaiveBayes takes sparse blocks of words."

@@ -76,7 +76,7 @@ def model(files, fitted):
         ("forget m.tally twice.csv", 1, "cannot forget"),
         ("update m.tally other.csv", 1, "no column"),
         ("merge m.tally -o x.tally", 2, "1 models to merge"),
-        ("merge m.tally one.tally -o x.tally", 1, "m.tally is a NaiveBayes and one.tally a AveragedOneDependence"),
+        ("merge m.tally one.tally -o x.tally", 1, "m.tally is a NaiveBayes and one.tally an AveragedOneDependence"),
         ("merge m.tally m.tally -o m.tally", 1, "exists; nothing was written"),
         ("sample m.tally -n -3", 2, "--rows is -3"),
         ("sample m.tally --class Emu", 1, "Emu"),
@@ -117,6 +117,22 @@ def test_what_nobody_foresaw_asks_for_a_report(model, files, tally, monkeypatch)
     assert "Traceback" not in found.err
     monkeypatch.setenv("TALLY_TRACEBACK", "1")
     assert "Traceback" in tally("show m.tally").err
+
+
+def test_articles_before_names_of_models(files, done, tally):
+    done("fit penguins.csv -t species --seed 1 -o auto.tally")
+    assert "auto.tally is an AutoClassifier; expected a BayesianNetwork." in tally("query auto.tally --nodes sex").err
+    assert "auto.tally is an AutoClassifier, which has no export" in tally("export auto.tally --onnx x.onnx").err
+
+
+def test_warnings_name_the_options_of_the_command(files, tally):
+    cells = [f"{k},{'ab'[k % 2]}" for k in range(60)]
+    (files / "whole.csv").write_text("\n".join(["mass_g,kind", *cells]))
+    found = tally("fit whole.csv -m network --structure tree")
+    assert found.code == 0
+    assert "column 'mass_g' has 60 different whole numbers" in found.err
+    assert "--columns mass_g=gaussian" in found.err
+    assert "tb." not in found.err
 
 
 def test_an_interruption_changes_nothing(model, files, tally, monkeypatch):
@@ -219,6 +235,10 @@ def test_columns_of_other_types_can_be_left_out(error):
         (tb.DataError("it differs.\n    Pass --delimiter ';'."), "it differs.\n    Pass --delimiter ';'."),
         (tb.LabelError.no_such_class("x", ["a"]),
          "there is no class 'x' (known: 'a').\n    'tally show' lists the classes."),
+        (tb.TallybayesWarning("it has 60 numbers.\n    Pass columns={'mass_g': tb.Gaussian()}, or tb.Categorical()."),
+         "it has 60 numbers.\n    Pass --columns mass_g=gaussian, or categorical."),
+        (tb.DataError("it differs.\n    Pass columns={'a b': tb.Text(), ...: 'auto'}, or columns={...: 'suggest'}."),
+         "it differs.\n    Pass --columns 'a b=text', or --columns ...=suggest."),
     ],
 )  # fmt: skip
 def test_no_message_speaks_python(error, told):

@@ -487,3 +487,9 @@ def test_a_choice_that_is_none_is_refused():
             choice.replace(members=members)
     with pytest.raises(DataError, match="different classes"):
         choice.replace(calibration=choice.calibration.replace(classes=("a", "b", "d")))
+
+
+def test_texts_are_an_error_that_names_another_model():
+    texts = ["good film", "bad film", "nice plot", "dull plot"]
+    with pytest.raises(DataError, match=r"AutoClassifier does not read text \(column 'text'\).*\n.*tb\.NaiveBayes\(\)"):
+        tb.AutoClassifier().fit(texts, ["p", "n", "p", "n"])

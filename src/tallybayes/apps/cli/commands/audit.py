@@ -10,6 +10,7 @@ from tallybayes.apps.cli.cli_errors import CommandError
 from tallybayes.apps.cli.console import File, answer_json, print_result
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load, read_by
+from tallybayes.messages import with_article
 
 
 def audit(
@@ -57,7 +58,7 @@ def audit(
     fitted = load(model)
     if isinstance(fitted, tb.LinearRegression | tb.HiddenMarkovModel | tb.NearestClassMean):
         raise CommandError(
-            f"{model} is a {type(fitted).__name__}; expected a model with a density of rows.\n"
+            f"{model} is {with_article(type(fitted).__name__)}; expected a model with a density of rows.\n"
             "    'tally evaluate --by COLUMN' computes its metrics by group."
         )
     with OpenResources() as resources:

@@ -8,6 +8,7 @@ from tallybayes.apps.cli.cli_errors import CommandError
 from tallybayes.apps.cli.console import File, answer_json
 from tallybayes.apps.cli.model_files import load
 from tallybayes.apps.cli.rich_tables import show_result
+from tallybayes.messages import with_article
 
 if TYPE_CHECKING:
     from tallybayes.results.difference import Difference
@@ -37,9 +38,9 @@ def diff(before: File, after: File, /, *, json: bool = False) -> None:
     first = load(before)
     second = load(after)
     if type(first) is not type(second):
-        kinds = (type(model).__name__ for model in (first, second))
+        kinds = (with_article(type(model).__name__) for model in (first, second))
         raise CommandError(
-            f"{before} is a {next(kinds)} and {after} a {next(kinds)}; expected two models of one kind.\n"
+            f"{before} is {next(kinds)} and {after} {next(kinds)}; expected two models of one kind.\n"
             "    'tally evaluate' computes metrics for models of different kinds."
         )
     difference = tb.difference(first, second)

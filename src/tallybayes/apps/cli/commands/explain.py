@@ -9,6 +9,7 @@ from tallybayes.apps.cli.console import File, answer_json, by_text, print_result
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load, read_by
 from tallybayes.apps.cli.rich_tables import show_explanation
+from tallybayes.messages import with_article
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ def explain(
     """
     classifier: Any = load(model)
     if not hasattr(classifier, "explain"):
-        raise CommandError(f"{model} is a {type(classifier).__name__}; expected a classifier.")
+        raise CommandError(f"{model} is {with_article(type(classifier).__name__)}; expected a classifier.")
     if show_work and json:
         raise UsageError("--show-work and --json exclude each other; pass one of them.")
     if min(row) < 1:

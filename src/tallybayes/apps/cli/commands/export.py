@@ -10,6 +10,7 @@ from tallybayes.apps.atomic_file import atomic_write_bytes
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.console import File, print_result, print_status
 from tallybayes.apps.cli.model_files import check_free, load
+from tallybayes.messages import with_article
 
 
 def export(
@@ -65,7 +66,7 @@ def export(
         kind = type(fitted).__name__
         is_ensemble = isinstance(fitted, tb.AutoClassifier)
         hint = "Fit a model with --model naive-bayes instead." if is_ensemble else "Run 'tally show' for its kind."
-        raise CommandError(f"{model} is a {kind}, which has no export as {method[3:].upper()}.\n    {hint}")
+        raise CommandError(f"{model} is {with_article(kind)}, which has no export as {method[3:].upper()}.\n    {hint}")
     if path is not None:
         check_free(path, force)
     if sql is not None:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.console import File, answer_json, print_result, rows
 from tallybayes.apps.cli.model_files import load, save
+from tallybayes.messages import with_article
 
 
 def merge(
@@ -52,8 +53,8 @@ def merge(
     for path, model in zip(models, loaded, strict=True):
         if type(model) is not model_class:
             raise CommandError(
-                f"{models[0]} is a {model_class.__name__} and {path} a {type(model).__name__}; "
-                "expected models of one kind."
+                f"{models[0]} is {with_article(model_class.__name__)} and {path} "
+                f"{with_article(type(model).__name__)}; expected models of one kind."
             )
     total: Any = loaded[0]
     for model in loaded[1:]:

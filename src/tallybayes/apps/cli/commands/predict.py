@@ -11,6 +11,7 @@ from tallybayes.apps.cli.console import File, print_status
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load
 from tallybayes.apps.cli.row_columns import SEQUENCE_COLUMNS, SequenceColumns
+from tallybayes.messages import with_article
 
 
 def predict(
@@ -74,7 +75,7 @@ def predict(
         else:
             columns.check_no_sequence(fitted)
             if proba and not hasattr(fitted, "predict_proba") and not isinstance(fitted, tb.BayesianNetwork):
-                raise UsageError(f"--proba applies to classifiers; found a {type(fitted).__name__}.")
+                raise UsageError(f"--proba applies to classifiers; found {with_article(type(fitted).__name__)}.")
             n = tb.write_predictions(
                 fitted, source, output, columns.target, proba=proba, keep=list(keep), format=file_format
             )

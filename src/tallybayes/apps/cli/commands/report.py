@@ -10,6 +10,7 @@ from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.console import File, print_status
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load
+from tallybayes.messages import with_article
 
 
 def report(
@@ -55,7 +56,7 @@ def report(
     """
     fitted: Any = load(model)
     if not hasattr(fitted, "report"):
-        raise UsageError(f"{model} is a {type(fitted).__name__}; expected a classifier.")
+        raise UsageError(f"{model} is {with_article(type(fitted).__name__)}; expected a classifier.")
     with OpenResources() as resources:
         source = resources.source(data, reading, needed=(target, by))
         labels = target or getattr(fitted, "target_", None)

@@ -10,6 +10,7 @@ from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.console import File, by_text, print_status
 from tallybayes.apps.cli.data_argument import OpenResources
 from tallybayes.apps.cli.model_files import load
+from tallybayes.messages import with_article
 
 if TYPE_CHECKING:
     from tallybayes.models.base import Model
@@ -82,7 +83,7 @@ def _draw(model: Model, file: str, n: int, length: int, given: str | None, seed:
         return {**columns, "state": np.concatenate(states) if states else np.zeros(0)}
     if not hasattr(model, "sample") or isinstance(model, tb.LinearRegression):
         raise CommandError(
-            f"{file} is a {type(model).__name__}, which has no distribution of rows.\n"
+            f"{file} is {with_article(type(model).__name__)}, which has no distribution of rows.\n"
             "    Fit a model with --model naive-bayes instead."
         )
     if hasattr(model, "graph_"):

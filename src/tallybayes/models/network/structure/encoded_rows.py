@@ -101,7 +101,8 @@ def read_rows(
     if table.n_rows and continuous:  # without rows, columns have no types
         raise DataError(
             f"column {continuous[0]!r} is continuous; structure search needs categorical columns.\n"
-            f"    Discretize or drop it; if numbers are levels, pass columns={{{continuous[0]!r}: tb.Categorical()}}."
+            "    Bin its numbers, for example in quartiles, or drop it; if the numbers are levels, pass "
+            f"columns={{{continuous[0]!r}: tb.Categorical()}}."
         )
     weight = check_weight(sample_weight, table.n_rows)
     if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
@@ -138,7 +139,7 @@ def _missing_cells(rows: EncodedRows) -> DataError:
     """Return the error for missing cells, with their number in the first incomplete column."""
     n_missing = [int((~observed).sum()) for observed in rows.observed or ()]
     first, *others = np.flatnonzero(n_missing)
-    more = f"; {len(others)} more columns have missing cells" if others else ""
+    more = f"; {len(others)} more column{'s have' if len(others) > 1 else ' has'} missing cells" if others else ""
     return DataError(
         f"column {rows.names[first]!r} lacks {n_missing[first]:,} of {len(rows.codes[0]):,} cells{more}; expected no "
         "missing cells.\n    Pass missing='available', impute them (model.impute), or make them a level "

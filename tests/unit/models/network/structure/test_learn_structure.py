@@ -329,3 +329,15 @@ def test_missing_value_as_a_level():
     assert len(found.edges) == 1  # its missing values depend on x
     model = tb.BayesianNetwork(found, columns=columns, prior=tb.BDeu(1)).fit(data)
     assert found.score == pytest.approx(model.log_evidence(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_more", "text"), [(1, "1 more column has missing"), (2, "2 more columns have missing")])
+def test_the_number_of_other_columns_with_missing_cells(n_more, text):
+    rows = {name: ["u", "v", None] * 5 for name in "abc"[: n_more + 1]} | {"d": ["u", "v", "v"] * 5}
+    with pytest.raises(tb.DataError, match=text):
+        tb.learn_structure(rows)
+
+
+def test_continuous_columns_are_an_error_that_names_bins():
+    with pytest.raises(tb.DataError, match=r"'x' is continuous.*\n.*Bin its numbers.*columns=\{'x': tb\.Categorical"):
+        tb.learn_structure({"x": [0.5, 1.5, 2.5], "y": ["u", "v", "v"]})
