@@ -28,7 +28,8 @@ def entries(body: str) -> list[tuple[str, str, str]]:
             continue
         head, _, rest = part.partition("\n")
         names, _, kind = head.partition(" : ")
-        found.append((names.strip(), kind.strip(), " ".join(rest.split())))
+        items = re.split(r"\n\s*- ", rest)  # of a list, each on a line of its own
+        found.append((names.strip(), kind.strip(), "\n• ".join(" ".join(item.split()) for item in items)))
     return found
 
 
@@ -77,7 +78,7 @@ def prose(text: str, link: Link) -> str:
 def cell(kind: str, text: str, link: Link) -> str:
     """Return the table cell of a name: its type, and below it the description."""
     both = (f"*{typed(kind, link)}*" if kind else "", inline(text, link))
-    return "<br>".join(part for part in both if part).replace("|", "\\|")
+    return "<br>".join(part for part in both if part).replace("\n", "<br>").replace("|", "\\|")
 
 
 def listed(title: str, body: str, link: Link) -> str:

@@ -29,7 +29,7 @@ OUTSIDE = {
 }
 # Long lists that would bury what is looked for.
 UNSEARCHED = ("changelog.md", "benchmarks.md", *(place for place in OUTSIDE if place.startswith("results/")))
-ASSETS = ("math.woff2", "site.css", "site.js", "iframe-worker.js", "favicon.svg")
+ASSETS = ("math.woff2", "site.css", "site.js", "iframe-worker.js", "search_query.js", "favicon.svg")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?\)")
 FORMULA = re.compile(r"(?<=\n\n)((?: {4}(?!>>>).*\n)+)(?=\n|\Z)")
 CODE = re.compile(r"(`[^`]*`|\]\([^)]*\))")

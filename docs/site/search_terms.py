@@ -15,17 +15,64 @@ GLOSSARY = Path(__file__).parents[1] / "glossary.md"
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]*)?\)")
 # Words that people type, beside the terms of the glossary.
 SYNONYMS = [
-    ("i.i.d.: independent and identically distributed rows", "bernoulli-model.html", "likelihood of rows"),
-    ("merge models fitted on separate data", "sufficient-statistics.html", "the sum of two models or tallies"),
-    ("SQL: fit in a database", "data-sources.html", "DuckDB, PostgreSQL, SQLite, Spark"),
-    ("SQL: export a model as a query", "exporting-models.html", "to_sql"),
-    ("decision boundary plot", "gaussian-discriminants.html", "plot_decision_boundary"),
-    ("classify short texts or documents", "text.html", "tb.Text"),
-    ("decode a sequence", "hidden-markov-models.html", "Viterbi, predict"),
-    ("calibrate probabilities", "calibration.html", "calibrate, calibration="),
-    ("missing cells, probabilities with missing values", "missing-data.html", "None, NaN"),
-    ("GDPR, right to erasure: remove a customer's rows", "streaming-drift-and-unlearning.html", "forget, receipt"),
-    ("MAP estimate and 95 % interval of a coin under Beta(2, 2)", "bernoulli-model.html", "tb.fit_distribution"),
+    ("i.i.d.: independent and identically distributed rows", "bernoulli-model.html#one-parameter-two-outcomes", ""),
+    (
+        "merge or combine models fitted on separate data",
+        "sufficient-statistics.html#sums-add-incremental-learning-and-merging",
+        "the sum of two models or tallies",
+    ),
+    ("SQL: fit in a database", "data-sources.html#sql-databases", "DuckDB, PostgreSQL, SQLite, SQLAlchemy, Spark"),
+    ("SQL: export a model as a query", "exporting-models.html#sql-score-inside-the-database", "to_sql"),
+    (
+        "decision boundary plot",
+        "gaussian-discriminants.html#six-covariances-from-the-same-moments",
+        "plot_decision_boundary",
+    ),
+    (
+        "classify short texts or documents: text classification",
+        "text.html#text-as-a-column",
+        "tb.Text, sentiment analysis of reviews",
+    ),
+    ("decode a sequence", "hidden-markov-models.html#forward-algorithm-viterbi-forward-backward", "Viterbi, predict"),
+    ("calibrate probabilities", "calibration.html#automatic-choice", "calibrate, calibration="),
+    (
+        "missing cells, probabilities with missing values",
+        "missing-data.html#naive-bayes-skip-the-cell",
+        "None, NaN",
+    ),
+    (
+        "GDPR, right to erasure: delete or remove a customer's rows",
+        "streaming-drift-and-unlearning.html#machine-unlearning-and-receipts",
+        "forget, receipt",
+    ),
+    (
+        "MAP estimate and 95 % interval of a coin under Beta(2, 2)",
+        "bernoulli-model.html#mean-or-mode-posterior-mean-and-map",
+        "tb.fit_distribution",
+    ),
+    (
+        "explain a prediction: why this class, SHAP values",
+        "naive-bayes.html#explain-a-prediction",
+        "explain, contributions of columns",
+    ),
+    ("compare models on held-out rows", "cross-validation.html#model-selection", "candidates=, best model"),
+    (
+        "naive Bayes vs logistic regression: compare generative and discriminative models",
+        "generative-or-discriminative.html#when-to-prefer-which",
+        "",
+    ),
+    (
+        "GroupKFold, StratifiedKFold, TimeSeriesSplit",
+        "cross-validation.html#grouped-and-ordered-rows",
+        "folds by group or in order of time: groups=, order=",
+    ),
+    (
+        "95 % (95%) credible or confidence interval of a metric",
+        "evaluation-metrics.html#credible-intervals-of-metrics",
+        "tb.evaluate",
+    ),
+    ("ignore or leave out a column, such as an id", "naive-bayes.html#mixed-columns", "columns="),
+    ("random forest, gradient boosting, XGBoost, LightGBM", "count-forests.html", "tb.CountForest, tb.CountBoosting"),
 ]
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "epsilon", "λ": "lambda", "μ": "mu", "σ": "sigma", "χ": "chi"}
 # Typographic characters by their ASCII spellings.
