@@ -78,7 +78,7 @@ class HiddenMarkovModel(Model):
         The number of states. Required if states are unknown.
     columns : "auto", a Family, or a mapping from columns to families, default "auto"
         The emission distributions. Columns are independent given the state. ``"auto"`` chooses families by the data
-        types, as `NaiveBayes`.
+        types, and ``"ignore"`` in a mapping drops a column, as for `NaiveBayes`.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` uses the posterior means of all parameters: integrating over parameters of whole sequences has no
         closed form.

@@ -33,6 +33,7 @@ from tallybayes.warnings import DataSourceWarning, warn
 Block = tuple[tuple[Name, ...], Family]
 _MOST_NAMES = 8  # column names on one line
 WORDS = ("auto", "suggest")  # options that stand for a family: by the type of a column, or by its values
+_IGNORE = "ignore"  # in place of a family: the column is dropped
 
 
 class Columns(NamedTuple):
@@ -53,7 +54,7 @@ def read_columns(
         ``"auto"`` depends on types, not on values: numbers are Gaussian; strings, categories and booleans Categorical;
         sparse blocks Multinomial. A date column is replaced by its parts, such as ``"when.month"``: the year is
         Gaussian, the others are Categorical. ``"suggest"`` selects families by evidence. The key ``...`` of a mapping
-        stands for all columns that it does not name.
+        stands for all columns that it does not name. A mapping may also have ``"ignore"``, which drops the columns.
     table : Table
     target : names
         Columns that are not features.
@@ -69,19 +70,22 @@ def read_columns(
     if any(map(table.unread, others)):
         table.check_not_nested(table.columns)
     features = [name for name in table.columns if name not in others]
-    texts = set() if isinstance(columns, str) else _text_columns(columns, features)  # bytes are text, too
+    by_name = _families_by_name(columns, features) if isinstance(columns, Mapping) else []
+    requested = [(names, family) for names, family in by_name if family != _IGNORE]
+    ignored = {name for names, family in by_name if family == _IGNORE for name in names}
+    features = [name for name in features if name not in ignored] if ignored else features
+    texts = _text_columns(columns, requested, features)  # bytes are text, too
     read = () if table.matrix is not None else (name for name in features if name not in texts)
     left_out = {name: reason for name in read if (reason := table.unread(name))}
     rest = [name for name in features if name not in left_out] if left_out else features
     if not rest:
         table.check_not_nested(left_out)
     if isinstance(columns, Mapping):
-        requested = _families_by_name(columns, features)
         named = {name for names, _ in requested for name in names}
         table.check_not_nested(name for name in left_out if name in named or isinstance(columns.get(...), Family))
         others_in_table = [name for name in rest if name not in named]
-        if ... in columns:
-            family = read_family(columns[...], "the family of ... in columns=")
+        family = _read_entry(columns.get(..., _IGNORE), "...")
+        if family != _IGNORE:
             requested += [((name,), family) for name in others_in_table]
         else:
             left_out = dict.fromkeys([*left_out, *others_in_table], "columns= does not name it")
@@ -95,6 +99,7 @@ def read_columns(
                 requested = [(tuple(rest), family)]
     if left_out:
         warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
+    left_out |= {name: "columns= ignores it" for name in table.columns if name in ignored}
     return _resolve_options(requested, left_out, table, given, weight)
 
 
@@ -115,15 +120,22 @@ def _families_by_name(columns: Mapping[Any, Any], features: list[Name]) -> list[
     repeated = _repeated([name for names, _ in named for name in names])
     if repeated is not None:
         raise DataError(f"column {repeated!r} has two families in columns=; expected one.")
-    return [(names, read_family(columns[key], f"the family of {short_repr(key)} in columns=")) for names, key in named]
+    return [(names, _read_entry(columns[key], short_repr(key))) for names, key in named]
 
 
-def _text_columns(columns: Any, features: list[Name]) -> set[Name]:
+def _read_entry(family: Any, key: str) -> Any:
+    """Return a family, a string option or ``"ignore"`` from a mapping; raise DataError for other values."""
+    return read_family(family, f"the family of {key} in columns=", (*WORDS, _IGNORE))
+
+
+def _text_columns(columns: Any, requested: list[tuple[tuple[Name, ...], Any]], features: list[Name]) -> set[Name]:
     """Return the columns that `columns` gives to a family of text."""
-    families = columns if isinstance(columns, Mapping) else {...: columns}
-    texts = [key for key, family in families.items() if isinstance(family, Family) and family.cell_type == "text"]
-    keys = _Keys(features)
-    return {name for key in texts for name in (features if key is ... else keys.columns(key))}
+    if isinstance(columns, str):
+        return set()
+    rest = columns.get(...) if isinstance(columns, Mapping) else columns
+    named = {name: family for names, family in requested for name in names}
+    families = {name: named.get(name, rest) for name in features}
+    return {name for name, family in families.items() if isinstance(family, Family) and family.cell_type == "text"}
 
 
 def has_option(columns: Any, *words: str) -> bool:
@@ -316,22 +328,22 @@ class _Keys:
         return tuple(names)
 
 
-def read_family(family: Any, what: str) -> Any:
-    """Return a family or string option; raise DataError for other values."""
+def read_family(family: Any, what: str, words: Sequence[str] = WORDS) -> Any:
+    """Return a family or string option; raise DataError for other values, with the options in `words`."""
     if isinstance(family, Family) and family.success is not None:
         hint = "Use tb.Categorical() for labels."
         raise DataError.wrong_type(
             what, repr(family), "a family without success=, which is for tb.fit_distribution", hint
         )
-    if isinstance(family, Family) or (isinstance(family, str) and family in WORDS):
+    if isinstance(family, Family) or (isinstance(family, str) and family in words):
         return family
-    expected = "a family such as tb.Gaussian(), 'auto' or 'suggest'"
+    expected = f"a family such as tb.Gaussian(), {', '.join(map(repr, words[:-1]))} or {words[-1]!r}"
     if what == "columns":
         expected = "'auto', 'suggest', a family, or a mapping from columns to families"
-    raise DataError.wrong_type(what, short_repr(family), expected, _spelling(family))
+    raise DataError.wrong_type(what, short_repr(family), expected, _spelling(family, words))
 
 
-def _spelling(family: Any) -> str:
+def _spelling(family: Any, words: Sequence[str]) -> str:
     """Return a hint with the closest family."""
     if isinstance(family, type) and issubclass(family, Family):
         return f"Write tb.{family.__name__}(), with brackets."
@@ -340,7 +352,7 @@ def _spelling(family: Any) -> str:
     import tallybayes
 
     names = {name.lower(): f"tb.{name}()" for name, module in tallybayes._PUBLIC.items() if _is_family(name, module)}
-    near = closest_names(family.lower().removeprefix("tb.").removesuffix("()"), [*names, *WORDS])
+    near = closest_names(family.lower().removeprefix("tb.").removesuffix("()"), [*names, *words])
     found = names.get(str(near[0]), repr(near[0])) if near else None
     return f"Write {found}." if found else f"Families are {', '.join(names.values())}."
 

@@ -46,8 +46,8 @@ class NaiveBayes(IndependentBlocksMixin, Classifier):
         `Categorical`, sparse blocks `Multinomial`. A date column becomes several columns, ``"when.year"``,
         ``"when.month"``, ``"when.day_of_week"`` and, if its type has a time, ``"when.hour"``. ``"suggest"`` selects
         families by log evidence from 20,000 random rows, as `suggest_families` does, and drops uninformative columns;
-        the selection stays fixed. Columns not in a mapping are ignored; its key ``...`` stands for all of them:
-        ``{"eggs": tb.Poisson(), ...: "auto"}``.
+        the selection stays fixed. Columns not in a mapping are ignored; its key ``...`` stands for all of them, and
+        ``"ignore"`` in place of a family drops a column: ``{"eggs": tb.Poisson(), "id": "ignore", ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: the posterior predictive of each column.
     prior : ParameterDistribution, number, rule, "empirical", Tally, list or mapping from column to these

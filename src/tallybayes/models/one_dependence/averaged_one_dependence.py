@@ -26,7 +26,8 @@ class AveragedOneDependence(OneDependenceClassifier):
         as ``columns_`` and also hold for rows that are added or forgotten. Categorical columns with nearly as many
         levels as rows are dropped. ``"suggest"`` also drops other uninformative columns, treats few distinct integers
         as levels, and adds a level for informative missing values: `WithMissing`, of categorical columns, of bins, or
-        of another family for numbers that are to be discretized.
+        of another family for numbers that are to be discretized. ``"ignore"`` in a mapping drops columns, as for
+        `NaiveBayes`.
     bins : int or "mdl", default 8
         The number of bins of about equal weight; ``"mdl"`` places supervised bin edges where the classes change, by
         the minimum description length criterion.

@@ -1,5 +1,7 @@
 """What ``columns=`` may say: families, words, the rest; and what is said of what it may not."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -205,3 +207,51 @@ def test_many_named_columns_take_time_of_their_number_not_its_square(n, monkeypa
     found = read_columns(columns, open_table(dict.fromkeys(names, np.arange(4.0))), [])
     assert found.blocks == [(tuple(names), tb.Gaussian())]
     assert len(calls) <= 5 * n  # the square before
+
+
+@pytest.mark.parametrize("model", [tb.NaiveBayes, tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+@pytest.mark.parametrize("key", ["customer", 1, ("customer",)])
+def test_columns_are_ignored(model, key):
+    sky, y = ["sun", "fog"] * 15, ["a", "a", "b"] * 10
+    rows = {"x": RNG.normal(size=30), "customer": [f"c{k}" for k in range(30)], "sky": sky, "y": y}
+    others = {name: column for name, column in rows.items() if name != "customer"}
+    fitted = model(columns={key: "ignore", ...: "auto"}).fit(rows, "y")
+    assert fitted.dropped_columns_ == {"customer": "columns= ignores it"}
+    assert set(fitted.columns_) == {"x", "sky"}
+    alone = model().fit(others, "y").predict_proba(others)
+    np.testing.assert_array_equal(fitted.predict_proba(others), alone)
+    np.testing.assert_array_equal(fitted.partial_fit(rows, "y").forget(others, "y").predict_proba(rows), alone)
+    assert "columns= ignores it: customer" in repr(fitted)
+
+
+def test_columns_of_mixtures_and_sequences_are_ignored():
+    rows = {"x": RNG.normal(size=30), "customer": [f"c{k}" for k in range(30)]}
+    mixture = tb.Mixture(columns={"customer": "ignore", ...: "auto"}, random_state=0).fit(rows)
+    assert set(mixture.columns_) == {"x"}
+    chain = tb.HiddenMarkovModel(columns={"customer": "ignore", ...: "auto"}).fit(
+        [pd.DataFrame(rows)], [["u", "v"] * 15]
+    )
+    assert set(chain.columns_) == {"x"}
+
+
+def test_ignored_columns_may_have_any_type():
+    rows = {"x": [1.0, 2.0, 3.0], "when": np.array(["2024-01-01"] * 3, "M8[D]"), "tags": [["u"], ["v"], ["w"]]}
+    y = ["a", "b", "b"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = tb.NaiveBayes({"when": "ignore", "tags": "ignore", ...: tb.Gaussian()}).fit(pd.DataFrame(rows), y)
+    assert set(fitted.columns_) == {"x"}
+    rest = tb.NaiveBayes({"x": tb.Gaussian(), ...: "ignore"}).fit({"x": rows["x"], "z": [1, 2, 3]}, y)
+    assert rest.dropped_columns_ == {"z": "columns= does not name it"}
+
+
+def test_ignored_columns_that_are_an_error():
+    rows, y = {"x": [1.0, 2.0, 3.0], "z": [1, 2, 3]}, ["a", "b", "b"]
+    with pytest.raises(DataError, match="no column 'v'"):
+        tb.NaiveBayes({"v": "ignore", ...: "auto"}).fit(rows, y)
+    with pytest.raises(DataError, match="column 'x' has two families"):
+        tb.NaiveBayes({"x": "ignore", 0: tb.Gaussian()}).fit(rows, y)
+    with pytest.raises(DataError, match=r"'z' in columns= is None; expected .* 'suggest' or 'ignore'"):
+        tb.NaiveBayes({"z": None, ...: "auto"}).fit(rows, y)
+    with pytest.raises(DataError, match=r"columns is 'ignore'; expected 'auto', 'suggest', a family, or a mapping"):
+        tb.NaiveBayes("ignore").fit(rows, y)
