@@ -100,12 +100,14 @@ def test_links_lead_to_where_pages_are_on_the_site():
 def test_docstrings_become_tables_and_examples():
     text = (
         "One line, of (*given, columns) and (*given, 1), is *meant*.\n\nParameters\n----------\nx, y : int | None\n"
-        "    What `Beta` takes.\n\n    - 1: one.\n    - None:\n      no value.\n\nReturns\n-------\nself, or Beta\n\nExamples\n--------\n>>> 1\n1\n"
+        "    What `Beta` takes.\n\n    - 1: one.\n    - None:\n      no value.\n\n"
+        "Returns\n-------\nself, or Beta\n\nExamples\n--------\n>>> 1\n1\n"
     )
     shown = docstrings.markdown(text, {"Beta": "Beta.md"}.get)
     assert shown.split("\n\n") == [
         "One line, of (\\*given, columns) and (\\*given, 1), is *meant*.",
-        "| parameter | description |\n|---|---|\n| `x`, `y` | *int \\| None*<br>What [`Beta`](Beta.md) takes.<br>• 1: one.<br>• None: no value. |",
+        "| parameter | description |\n|---|---|\n"
+        "| `x`, `y` | *int \\| None*<br>What [`Beta`](Beta.md) takes.<br>• 1: one.<br>• None: no value. |",
         "**Returns** self, or [Beta](Beta.md)",
         "```pycon\n>>> 1\n1\n```",
     ]
