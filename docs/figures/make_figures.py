@@ -247,8 +247,8 @@ def filtered() -> tuple[list[spam_prequential.PrequentialResult], spam_prequenti
 
 def learned_mails() -> tb.LearningCurves:
     """How its errors become fewer."""
-    sizes, *parts = spam_prequential.curve_of(filtered()[0])
-    return tb.LearningCurves(["judged, then learned"], sizes, *(part[None, :, None] for part in parts))
+    sizes, *parts = spam_prequential.learning_curve(filtered()[0])
+    return tb.LearningCurves(["classified, then learned"], sizes, *(part[None, :, None] for part in parts))
 
 
 def honest(calibration: spam_score.SpamCalibration | None) -> tb.Evaluation:
