@@ -29,7 +29,8 @@ if (location.protocol === "file:") {
     }
     give(data) {
       const inside = this.frame.contentWindow
-      setTimeout(() => inside.dispatchEvent(new inside.MessageEvent("message", { data })))
+      const copied = structuredClone(data) // as for a worker: its script changes the filter of a query
+      setTimeout(() => inside.dispatchEvent(new inside.MessageEvent("message", { data: copied })))
     }
     postMessage(data) {
       this.ready ? this.give(data) : this.waiting.push(data)

@@ -3,7 +3,10 @@ const STOP_WORDS = new Set(
   `a am an and are as at be by can could do does for from get has have how i in is it me my of on or our please should so than that the
   their them then there these this to use using versus via vs vs. want was we what when where which will with you your`.split(/\s+/)
 )
-const meaningful = query => query.split(/\s+/).filter(word => !STOP_WORDS.has(word.toLowerCase().replace(/\?$/, ""))).join(" ") || query
+const meaningful = query => {
+  const words = query.split(/\s+/).map(word => word.replace(/[?,]+$/, ""))
+  return words.filter(word => !STOP_WORDS.has(word.toLowerCase())).join(" ") || query
+}
 
 if (typeof Worker === "function") {
   const post = Worker.prototype.postMessage
