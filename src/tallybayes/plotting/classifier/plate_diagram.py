@@ -48,10 +48,10 @@ _CHAIN = """
 start      | 1    3.0 | π  | parameter |                     | start
 transition | 2.2  3.0 | A  | parameter |                     | transition
 emission   | 2   -1.5 | θ  | parameter |                     | emission
-state ₁    | 1    1.6 | z₁ | hidden    | start               |
-state ₂    | 2    1.6 | z₂ | hidden    | state ₁, transition |
+state ₁    | 1    1.6 | s₁ | hidden    | start               |
+state ₂    | 2    1.6 | s₂ | hidden    | state ₁, transition |
 state …    | 3    1.6 | …  | hidden    | state ₂             |
-state ₜ    | 4    1.6 | zₜ | hidden    | state …             |
+state ₜ    | 4    1.6 | sₜ | hidden    | state …             |
 step ₁     | 1    0.2 | x₁ | observed  | state ₁             |
 step ₂     | 2    0.2 | x₂ | observed  | state ₂, emission   |
 step ₜ     | 4    0.2 | xₜ | observed  | state ₜ             | {caption}
@@ -225,7 +225,7 @@ def plot_chain(model: HiddenMarkovModel, ax: Axes | None = None) -> Plot:
     graph.plate(inside, amount(_weight_of(model, model._factor_names.start), "sequences"), pad=0.25)
     for repeated in ("transition", "emission"):
         graph.plate([repeated], amount(len(model.states_), "states"), pad=0.2)
-    return graph.draw(ax, f"{type(model).__name__}: p(z₁) Π p(zₜ | zₜ₋₁) Π p(xₜ | zₜ)")
+    return graph.draw(ax, f"{type(model).__name__}: p(s₁) Π p(sₜ | sₜ₋₁) Π p(xₜ | sₜ)")
 
 
 class Block(NamedTuple):
