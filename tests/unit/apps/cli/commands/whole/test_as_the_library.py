@@ -43,7 +43,7 @@ def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame,
     assert weights["row"] == 7
     refused = tally("sample penguins-auto.tally")
     assert refused.code == 1
-    assert "is a AutoClassifier" in refused.err
+    assert "is an AutoClassifier" in refused.err
 
 
 @pytest.mark.slow
