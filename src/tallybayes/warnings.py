@@ -32,7 +32,7 @@ class InvalidValueWarning(TallybayesWarning):
 
 
 class DataSourceWarning(TallybayesWarning):
-    """Rows are read into memory instead of counted at their source, or rows or columns are dropped.
+    """Rows are read into memory instead of counted at their source, or rows or columns are dropped or unsuitable.
 
     Follow the message: it names the cause and the option that avoids it.
     """

@@ -34,7 +34,8 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classification.class_em import ClassEM
 from tallybayes.models.classification.class_prior import check_classes
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
-from tallybayes.models.inputs.columns import first_rows
+from tallybayes.models.inputs.columns import columns_with_option, first_rows
+from tallybayes.models.inputs.distinct_values import warn_distinct_values
 from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features
 from tallybayes.models.inputs.input_format import (
     InputFormat,
@@ -296,9 +297,8 @@ def _fit_initial(
         raise DataError("sample_weight is zero for every row; expected at least one positive weight.")
     if classes is not None:
         tally = tally.declare(target, list(classes))
-    class_prior = getattr(model, "class_prior", None)
-    if is_fit and class_prior is not None:
-        check_classes(class_prior, tally.domains[str(target)].levels)
+    if is_fit:
+        _check_fit(model, tally, target, table)
     calibration = None
     if is_calibrated:
         calibration = cast("Classifier", fresh._set_tally(tally, em_result))._calibrate_on_fit(table, weight)
@@ -310,6 +310,15 @@ def _fit_initial(
     if is_fit:
         cast("Classifier", model)._set_calibration(calibration)
     return model
+
+
+def _check_fit(model: LabeledModel, tally: Tally, target: Name, table: Table) -> None:
+    """Raise an error for a class prior of other classes; warn of categorical columns with nearly no repeated value."""
+    class_prior = getattr(model, "class_prior", None)
+    if class_prior is not None:
+        check_classes(class_prior, tally.domains[str(target)].levels)
+    features = [name for name in table.columns if name != target]
+    warn_distinct_values(tally, columns_with_option(getattr(model, "columns", None), features, "auto"))
 
 
 def _with_default_family(model: LabeledModel, factors: list[Factor], error: DataError) -> dict[Any, Any] | None:

@@ -24,6 +24,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.messages import closest_names
+from tallybayes.models.inputs.distinct_values import warn_dropped_text
 from tallybayes.models.inputs.family_selection import default_family, select_families
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.typing import Columns as ColumnFamilies
@@ -185,6 +186,7 @@ def _resolve_options(
     requested = [name for names, family in chosen if family == "suggest" for name in names]
     suggested = {one.column: one for one in select_families(table, requested, given, weight)} if requested else {}
     left_out |= {name: one.remark for name, one in suggested.items() if one.dropped_columns}
+    warn_dropped_text(table, left_out)
     families: list[Block] = []
     for names, family in chosen:
         if isinstance(family, Family):

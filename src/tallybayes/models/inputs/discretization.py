@@ -22,6 +22,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.protocols.scoring_forms import transform
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.columns import columns_with_option, read_columns
+from tallybayes.models.inputs.distinct_values import warn_dropped_text
 from tallybayes.models.inputs.family_selection import identifiers
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -103,6 +104,7 @@ def read_levels(
     labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
         dropped_columns.update(identifiers(table, labels, weights))  # pairs of their levels would be many
+        warn_dropped_text(table, dropped_columns)
     free |= columns_with_option(columns, features, "suggest")
     families = {name: family for names, family in read.blocks for name in names}
     with_indicator = {table.source_of(name) for name in families if name not in table.columns}

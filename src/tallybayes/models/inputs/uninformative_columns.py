@@ -13,6 +13,7 @@ from tallybayes.families._shared.bin_edges import ValueCounts
 from tallybayes.tally.factor import Name
 
 NO_KNOWN_CELL = "no known cell"
+DISTINCT_LABELS = "an identifier: nearly every label is another"
 _FEW = 20  # with fewer rows, no column is an identifier
 _NEARLY_ALL = 0.9  # the proportion of distinct values of an identifier
 _SPACING = 1.2  # integers with a smaller mean distance count the rows
@@ -71,16 +72,21 @@ class ColumnValues(NamedTuple):
         return self.cells.values
 
 
+def has_distinct_values(n_values: int, weight: float) -> bool:
+    """Return whether nearly all values of a column are different; below one row per value, weights are fractions."""
+    return weight >= _FEW and _NEARLY_ALL * weight <= n_values <= weight * (1 + 1e-9)
+
+
 def why_uninformative(one: ColumnValues, thinned: float) -> str | None:
     """Return why a column is uninformative, or None; each row represents `thinned` rows."""
     n_values = len(one.values)
     if n_values < 2:
         return "constant" if n_values else NO_KNOWN_CELL
     n = max(float(one.cells.weight.sum()), one.n_known)  # a weight of 2 is a row twice, but two halves are two rows
-    if n < _FEW or n_values < _NEARLY_ALL * n:
+    if not has_distinct_values(n_values, n):
         return None
     if not one.is_number:
-        return "an identifier: nearly every label is another"
+        return DISTINCT_LABELS
     spacing = _SPACED if n_values == one.n_known else _SPACING
     near = one.values[-1] - one.values[0] < spacing * n * thinned
     return "an identifier: whole numbers, one after the other" if one.cells.is_integer and near else None

@@ -106,3 +106,13 @@ def test_misspelt_columns_are_found_before_anything_is_written(words, near, numb
     assert found.code == 1, found
     assert f"Did you mean '{near}'?" in found.err
     assert not (numbers / "new").exists()
+
+
+def test_a_column_of_distinct_values_is_named_with_the_option(files, tally):
+    rows = [f"film no {k} is good,c{k},{'ab'[k % 2]}" for k in range(40)]
+    (files / "reviews.csv").write_text("\n".join(["review,customer,kind", *rows]))
+    found = tally("fit reviews.csv -t kind -m naive-bayes")
+    assert found.code == 0
+    assert "warning: columns review, customer: categorical by 'auto'" in found.err
+    assert "Pass --columns review=text customer=ignore: Text counts words, 'ignore' drops a column." in found.err
+    assert "warning" not in tally("fit reviews.csv -t kind -m naive-bayes --columns review=text customer=ignore").err

@@ -1,0 +1,109 @@
+"""A categorical column in which nearly all values are different is text or an identifier: the fit warns of it."""
+
+import re
+import sqlite3
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallybayes as tb
+from tallybayes.warnings import DataSourceWarning
+
+N = 60
+RNG = np.random.default_rng(0)
+WORDS = ["good", "bad", "film", "plot", "nice", "dull", "great", "poor", "long", "short"]
+KIND = np.array(["p", "n"] * (N // 2))
+FRAME = pd.DataFrame(
+    {
+        "review": [" ".join(RNG.choice(WORDS, 5)) + f" no {k}" for k in range(N)],
+        "customer": [f"c{k}" for k in range(N)],
+        "stars": RNG.choice(["one", "two"], N),
+        "price": RNG.normal(size=N),
+        "kind": KIND,
+    }
+)
+BOTH = "columns review, customer: categorical by 'auto', but nearly all values are different."
+
+
+def warnings_of(fit):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    return [(one.category, str(one.message)) for one in caught]
+
+
+def test_naive_bayes_warns_once_and_names_the_remedy():
+    ((category, text),) = warnings_of(lambda: tb.NaiveBayes().fit(FRAME, "kind"))
+    assert category is DataSourceWarning
+    assert text.startswith(BOTH)
+    assert "columns={'review': tb.Text(), 'customer': 'ignore', ...: 'auto'}" in text
+    remedy = {"review": tb.Text(), "customer": "ignore", ...: "auto"}
+    assert warnings_of(lambda: tb.NaiveBayes(remedy).fit(FRAME, "kind")) == []
+
+
+def test_every_source_warns_alike(tmp_path):
+    FRAME.to_csv(tmp_path / "rows.csv", index=False)
+    connection = sqlite3.connect(tmp_path / "rows.db")
+    FRAME.to_sql("rows", connection, index=False)
+    parts = [FRAME[:7], FRAME[7:]]
+    for rows in (tmp_path / "rows.csv", tb.table(connection, "rows"), parts, FRAME.drop(columns="kind").to_numpy()):
+        is_array = isinstance(rows, np.ndarray)
+        target = KIND if is_array else "kind"
+        with pytest.warns(DataSourceWarning, match=r"columns 0, 1: " if is_array else re.escape(BOTH)):
+            tb.NaiveBayes().fit(rows, target)
+    connection.close()
+
+
+@pytest.mark.parametrize("weight", [0.01, 1.0, 2.0])
+def test_fractional_weights_are_not_repetitions(weight):
+    found = warnings_of(lambda: tb.NaiveBayes().fit(FRAME, "kind", np.full(N, weight)))
+    assert len(found) == (weight == 1.0)  # a weight of 2 is a row twice: every value is repeated
+
+
+def few_rows(frame):
+    return frame[:19]
+
+
+def with_repeated_values(frame):
+    codes = np.arange(N) % 50
+    return frame.assign(review=frame["review"].to_numpy()[codes], customer=frame["customer"].to_numpy()[codes])
+
+
+def with_numbers(frame):
+    return frame.assign(customer=np.arange(N), review=np.arange(N) / 3)
+
+
+def with_missing(frame):
+    return frame.assign(customer=None, review=None)
+
+
+@pytest.mark.parametrize("change", [few_rows, with_repeated_values, with_numbers, with_missing])
+@pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.AveragedOneDependence()])
+def test_other_columns_give_no_warning(model, change):
+    assert warnings_of(lambda: model.fit(change(FRAME), "kind")) == []
+
+
+def test_named_families_and_later_rows_give_no_warning():
+    named = {"review": tb.Categorical(), "customer": tb.Categorical(), ...: "auto"}
+    assert warnings_of(lambda: tb.NaiveBayes(named).fit(FRAME, "kind")) == []
+    assert warnings_of(lambda: tb.NaiveBayes().partial_fit(FRAME, "kind")) == []
+
+
+@pytest.mark.parametrize(
+    "model", [tb.AutoClassifier(), tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes(), tb.NaiveBayes("suggest")]
+)
+def test_models_that_drop_text_warn_of_it(model):
+    """An identifier, which they drop too, is no feature: it needs no warning."""
+    ((category, text),) = warnings_of(lambda: model.fit(FRAME, "kind"))
+    assert category is DataSourceWarning
+    assert text.startswith("column review: dropped, because nearly all values are different")
+    assert "columns={'review': tb.Text(), ...: 'auto'} to NaiveBayes" in text
+
+
+def test_many_columns_are_not_all_named():
+    rows = {f"id {k}": [f"{k}.{row}" for row in range(N)] for k in range(9)} | {"kind": KIND}
+    ((_, text),) = warnings_of(lambda: tb.NaiveBayes().fit(rows, "kind"))
+    assert text.startswith("columns id 0, id 1, id 2, id 3, id 4 and 4 more: ")
+    assert text.count("'ignore'") == 6
