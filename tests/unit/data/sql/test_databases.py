@@ -341,7 +341,7 @@ def _others(database, request):
     return connection, row + "'infinity'", {"raw": "binary", "span": "month_day_nano_interval", "bits": "binary"}
 
 
-@pytest.mark.filterwarnings("ignore:.*dropped:tallybayes.warnings.DataSourceWarning")
+@pytest.mark.filterwarnings("ignore:.*(dropped|column uuid. categorical):tallybayes.warnings.DataSourceWarning")
 @pytest.mark.parametrize("database", ["duckdb", "postgresql"])
 def test_columns_that_are_not_read_do_not_matter(database, request):
     connection, row, unread = _others(database, request)

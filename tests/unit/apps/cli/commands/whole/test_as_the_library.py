@@ -190,7 +190,7 @@ def test_what_changed_between_two_models(files, done, tally):
     done("fit penguins.csv -t species -m one-dependence -o c.tally")
     wrong = tally("diff a.tally c.tally")
     assert wrong.code == 1
-    assert "a.tally is a NaiveBayes and c.tally a AveragedOneDependence; expected two models of one kind" in wrong.err
+    assert "a.tally is a NaiveBayes and c.tally an AveragedOneDependence; expected two models of one kind" in wrong.err
 
 
 @pytest.mark.slow_after(1)
