@@ -35,6 +35,7 @@ class FrozenValue:
         return {name: value for name, value in self._fields().items() if isinstance(value, np.ndarray)}
 
     def __eq__(self, other: object) -> bool:
+        """Return whether the other value is of the same class and has equal fields."""
         return self is other or (type(self) is type(other) and _key(self) == _key(other))
 
     def __hash__(self) -> int:
