@@ -50,6 +50,8 @@ def messages() -> dict[str, list[tuple[str, str]]]:
             if not advice:
                 problem, _, expected = problem.partition("; expected ")
                 advice = f"Expected: {expected}" if expected else ""
+            if name == "FileError" and file.parent.name != "io":  # raised while `tb.load` reads a file
+                advice = advice or "Restore it from a copy; nothing was loaded."
             if len(problem.replace("…", "").split()) > 2:
                 found[name].add((problem, " ".join(advice.split())))
     return {name: sorted(every, key=lambda pair: pair[0].lstrip("…'\" ").lower()) for name, every in found.items()}

@@ -27,6 +27,12 @@ def test_later_lines_and_expectations_are_what_to_do():
     assert advice == "Every column, label and weight must describe the same rows."
 
 
+def test_every_message_says_what_to_do():
+    """A message that ends with the message of another error has its advice."""
+    listed = [problem for listed in messages.messages().values() for problem, advice in listed if not advice]
+    assert [problem for problem in listed if not problem.endswith("…")] == []
+
+
 @pytest.mark.parametrize("name", sorted(messages.ERRORS))
 def test_every_class_says_what_to_do(name):
     summary, _, advice = inspect.getdoc(getattr(tb, name)).partition("\n\n")

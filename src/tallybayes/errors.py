@@ -160,6 +160,13 @@ class LabelError(TallybayesError, ValueError):
         return cls(f"there is no class {label!r} (known: {_listed(known)}).\n    {hint}")
 
     @classmethod
+    def unknown_state(cls, parameter: str, state: object, known: Iterable[object]) -> LabelError:
+        """Return the error for a parameter of a hidden Markov model with an unknown state."""
+        known = list(known)
+        hint = did_you_mean([state], known, "Name only these states, or fit sequences with that state.")
+        return cls(f"{parameter}= has the unknown state {state!r} (known: {_listed(known)}).\n    {hint}")
+
+    @classmethod
     def never_learned(cls, level: object, column: str, known: Iterable[object]) -> LabelError:
         """Return the error for a level without a probability in a fitted distribution."""
         return cls(
@@ -287,9 +294,13 @@ class PriorError(TallybayesError, ValueError):
         )
 
     @classmethod
-    def not_positive(cls, distribution: str, name: str, value: object) -> PriorError:
-        """Return the error for a parameter that must be positive."""
-        return cls(f"{distribution} needs {name} > 0, found {value}.")
+    def wrong_parameter(
+        cls, distribution: str, name: str, value: object, expected: str = "finite numbers above 0", hint: str = ""
+    ) -> PriorError:
+        """Return the error for an invalid parameter of a distribution or a prior rule."""
+        found = short_repr(value.tolist() if hasattr(value, "tolist") else value)
+        tail = f"\n    {hint}" if hint else ""
+        return cls(f"{name} of {distribution} is {found}; expected {expected}.{tail}")
 
     @classmethod
     def wrong_prior(cls, family: object, found: object, expected: str) -> PriorError:

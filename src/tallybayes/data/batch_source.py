@@ -256,6 +256,9 @@ class View(Source):
                 try:
                     column = column.cast(kind)
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                    raise DataError(f"column {name!r} of {self.name} cannot be {kind}: {error}.") from None
+                    raise DataError(
+                        f"column {name!r} of {self.name} cannot be read as {kind}: {error}.\n"
+                        "    Correct these cells, or change the type of the column in types=."
+                    ) from None
             columns.append(column)
         return pa.table(columns, names=table.column_names).replace_schema_metadata(table.schema.metadata)

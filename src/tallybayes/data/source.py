@@ -256,7 +256,9 @@ def reading(name: str, what: str = "") -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, EOFError, UnicodeError, OverflowError, RecursionError, zlib.error) as error:
         message = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-        raise DataError(f"{name} cannot be read{what and f' {what}'}: {message[:300]}.") from error
+        raise DataError(
+            f"{name} cannot be read{what and f' {what}'}: {message[:300]}.\n    Correct the data, or restore them."
+        ) from error
 
 
 def n_threads() -> int:

@@ -70,7 +70,7 @@ class Beta(ParameterDistribution):
         """
         mean = np.asarray(mean, dtype=float)
         if not ((mean > 0) & (mean < 1)).all():
-            raise PriorError(f"Beta.from_mean needs 0 < mean < 1, found {as_float(mean)}.")
+            raise PriorError.wrong_parameter("Beta.from_mean", "mean", mean, "numbers above 0 and below 1")
         check_positive("Beta.from_mean", strength=strength)
         return cls(mean * strength, (1 - mean) * strength)
 

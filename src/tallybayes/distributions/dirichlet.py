@@ -75,7 +75,9 @@ class Dirichlet(ParameterDistribution):
         """
         mean = np.asarray(mean, dtype=float)
         if mean.ndim == 0 or not np.allclose(mean.sum(axis=-1), 1.0):
-            raise PriorError(f"Dirichlet.from_mean needs probabilities that sum to 1, found {mean}.")
+            raise PriorError.wrong_parameter(
+                "Dirichlet.from_mean", "mean", mean, "probabilities that sum to 1", "Divide them by their sum."
+            )
         check_positive("Dirichlet.from_mean", mean=mean, strength=strength)
         return cls(mean * np.asarray(strength, dtype=float)[..., None])
 

@@ -14,7 +14,7 @@ def beta_from_interval(low: float, high: float, tails: tuple[float, float]) -> t
     from scipy.special import betainc
 
     if not 0 < low < high < 1:
-        raise PriorError(f"Beta.from_interval needs 0 < low < high < 1, found {low} and {high}.")
+        raise PriorError.wrong_parameter("Beta.from_interval", "(low, high)", (low, high), "0 < low < high < 1")
     center = (low + high) / 2
     strength = max(4 * center * (1 - center) / (high - low) ** 2, 0.1)
     start = (center * strength, (1 - center) * strength)
@@ -26,7 +26,7 @@ def gamma_from_interval(low: float, high: float, tails: tuple[float, float]) -> 
     from scipy.special import gammainc
 
     if not 0 < low < high < np.inf:
-        raise PriorError(f"Gamma.from_interval needs 0 < low < high, found {low} and {high}.")
+        raise PriorError.wrong_parameter("Gamma.from_interval", "(low, high)", (low, high), "0 < low < high < inf")
     center = (low + high) / 2
     spread = (high - low) / 4
     start = ((center / spread) ** 2, center / spread**2)

@@ -17,7 +17,7 @@ from tallybayes.distributions.parameter_distribution import (
     as_size,
     tail_probabilities,
 )
-from tallybayes.errors import PriorError
+from tallybayes.errors import PriorError, short_repr
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.typing import RandomState
 
@@ -72,19 +72,19 @@ class Hypotheses(ParameterDistribution):
 
     def __post_init__(self) -> None:
         if not isinstance(self.hypotheses, Mapping) or not self.hypotheses:
-            raise PriorError(
-                f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.\n"
-                "    Such as {'fair': 0.5, 'biased': 0.9}."
-            )
+            expected = "a dict from names to parameters, such as {'fair': 0.5, 'biased': 0.9}"
+            raise PriorError.wrong_parameter("Hypotheses", "hypotheses", self.hypotheses, expected)
         object.__setattr__(self, "hypotheses", dict(self.hypotheses))
         if self.log_weights is not None:
             self._freeze("log_weights")
         else:
             weights = self._prior_weights()
             if weights.shape != (len(self.names),) or not np.isfinite(weights).all() or (weights < 0).any():
-                raise PriorError(f"Hypotheses needs one prior weight of at least 0 for every name, found {weights}.")
+                raise PriorError.wrong_parameter(
+                    "Hypotheses", "prior", weights, f"{len(self.names)} numbers of at least 0, one for each hypothesis"
+                )
             if weights.sum() == 0:
-                raise PriorError("Hypotheses has prior weights of 0 only; expected at least one above 0.")
+                raise PriorError.wrong_parameter("Hypotheses", "prior", weights, "at least one number above 0")
             with np.errstate(divide="ignore"):
                 self._freeze(log_weights=np.log(weights / weights.sum()))
 
@@ -96,13 +96,14 @@ class Hypotheses(ParameterDistribution):
             return np.array([float(self.prior(parameter)) for parameter in self.hypotheses.values()])
         if isinstance(self.prior, Mapping):
             if self.prior.keys() != self.hypotheses.keys():
-                raise PriorError(f"the prior names {list(self.prior)}; expected exactly the hypotheses {self.names}.")
+                expected = f"one weight for each of {short_repr(self.names)}"
+                raise PriorError.wrong_parameter("Hypotheses", "prior", self.prior, expected)
             return np.array([float(self.prior[name]) for name in self.names])
         try:
             return np.asarray(self.prior, dtype=float)
         except (TypeError, ValueError):
-            raise PriorError(
-                f"the prior of the hypotheses is {self.prior!r}; expected a mapping, numbers or a function."
+            raise PriorError.wrong_parameter(
+                "Hypotheses", "prior", self.prior, "a dict, numbers or a function of the parameter"
             ) from None
 
     @classmethod
@@ -160,7 +161,8 @@ class Hypotheses(ParameterDistribution):
         """Return log p(data | hypothesis) with shape (*given, hypotheses)."""
         if self.family is None:
             raise PriorError(
-                "these hypotheses belong to no family yet; use tb.fit_distribution(...).posterior(hypotheses)."
+                "Hypotheses have no family, so data have no likelihood under them.\n"
+                "    Use tb.fit_distribution(rows, family).posterior(hypotheses)."
             )
         scores = [self.family.log_likelihood(parameters, statistics) for parameters in self.hypotheses.values()]
         totals = [np.asarray(s).sum(axis=-1) if self.family.columnwise else np.asarray(s) for s in scores]
@@ -228,7 +230,10 @@ class Hypotheses(ParameterDistribution):
         """Return the weighted mean of the parameters."""
         values = list(self.hypotheses.values())
         if any(isinstance(value, tuple | Mapping) for value in values):
-            raise PriorError("the mean of hypotheses is defined for numbers only; see `probabilities` and `best`.")
+            raise PriorError(
+                "the mean of hypotheses is defined for numbers only; these are tuples or dicts.\n"
+                "    Use `probabilities` or `best`."
+            )
         stacked = np.stack([np.asarray(value, dtype=float) for value in values])
         return as_float(np.tensordot(weights, stacked, axes=1))
 
@@ -240,7 +245,10 @@ class Hypotheses(ParameterDistribution):
                 "    Use `probabilities`, or fit each group separately."
             )
         if any(np.size(value) != 1 or isinstance(value, Mapping) for value in self.hypotheses.values()):
-            raise PriorError("the interval of hypotheses is defined for single numbers only; see `probabilities`.")
+            raise PriorError(
+                "the interval of hypotheses is defined for single numbers only; these have several.\n"
+                "    Use `probabilities`."
+            )
         values = np.array([float(np.ravel(value)[0]) for value in self.hypotheses.values()])
         order = np.argsort(values)
         cumulative = np.cumsum(np.exp(self.log_weights)[order])
@@ -253,7 +261,9 @@ class Hypotheses(ParameterDistribution):
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Draw parameters of hypotheses by their probabilities; a list unless `n` is ()."""
         if self.log_weights.ndim > 1:
-            raise PriorError("hypotheses about several groups cannot be sampled together; fit each group separately.")
+            raise PriorError(
+                "hypotheses about several groups cannot be sampled together.\n    Fit and sample each group separately."
+            )
         drawn = np.random.default_rng(random_state).choice(len(self.names), size=as_size(n), p=np.exp(self.log_weights))
         values = list(self.hypotheses.values())
         return values[int(drawn)] if np.ndim(drawn) == 0 else [values[int(i)] for i in np.ravel(drawn)]

@@ -121,7 +121,9 @@ class LinearNormalInverseGamma(ParameterDistribution):
             product = solution.root @ np.swapaxes(solution.root, -1, -2)
             same = np.allclose(product, self.precision, rtol=1e-6, atol=1e-6 * size.max(initial=0.0))
             if (size < 0).any() or not same:
-                raise PriorError(f"{name} needs a precision without a negative eigenvalue, found {self.precision}.")
+                raise PriorError.wrong_parameter(
+                    name, "precision", self.precision, "a matrix without negative eigenvalues"
+                )
             self._freeze(precision_cholesky=solution.root)
         else:
             self._freeze("precision_cholesky")

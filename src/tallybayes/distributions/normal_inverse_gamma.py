@@ -87,8 +87,7 @@ class NormalInverseGamma(ParameterDistribution):
         self._freeze(*_ARRAYS)
         object.__setattr__(self, "tied_over", tuple(self.tied_over))
         self._require_positive("strength", "shape", "scale")
-        if not np.isfinite(self.location).all():
-            raise PriorError(f"NormalInverseGamma needs a finite location, found {self.location}.")
+        self._require_finite("location")
 
     @classmethod
     def from_mean(cls, mean: npt.ArrayLike, variance: npt.ArrayLike, strength: npt.ArrayLike) -> NormalInverseGamma:
@@ -102,7 +101,9 @@ class NormalInverseGamma(ParameterDistribution):
         """
         strength = np.asarray(strength, dtype=float)
         if not (strength > 2).all():
-            raise PriorError(f"NormalInverseGamma.from_mean needs strength > 2, found {as_float(strength)}.")
+            raise PriorError.wrong_parameter(
+                "NormalInverseGamma.from_mean", "strength", strength, "numbers above 2, in rows"
+            )
         return cls(mean, strength, strength / 2, np.asarray(variance, dtype=float) * (strength / 2 - 1))
 
     def tied(self, axes: tuple[str, ...]) -> NormalInverseGamma:

@@ -94,19 +94,25 @@ class NormalInverseWishart(ParameterDistribution):
             raise PriorError.wrong_shape("NormalInverseWishart", self.scale.shape, (self.n_columns, self.n_columns))
         self._require_finite("location", "scale")
         if not (self.degrees_of_freedom > self.n_columns - 1).all():
-            raise PriorError(
-                f"NormalInverseWishart needs degrees_of_freedom > columns − 1 = {self.n_columns - 1}, "
-                f"found {self.degrees_of_freedom}."
+            expected = f"numbers above {self.n_columns - 1}, the number of columns minus 1"
+            raise PriorError.wrong_parameter(
+                "NormalInverseWishart", "degrees_of_freedom", self.degrees_of_freedom, expected
             )
         self._require_symmetric("scale")
         if self.root is not None:
             self._freeze("root")
             if self.root.shape[-2:] != self.scale.shape[-2:] or not (_diagonal(self.root) > 0).all():
-                raise PriorError(
-                    "NormalInverseWishart needs a root with the shape of the scale and a positive diagonal."
+                raise PriorError.wrong_parameter(
+                    "NormalInverseWishart", "root", self.root, "the Cholesky factor of the scale", "Omit root=."
                 )
         elif not (min_eigenvalues(self.scale) > self.n_columns * np.finfo(float).eps).all():
-            raise PriorError(f"NormalInverseWishart needs a positive definite scale matrix, found {self.scale}.")
+            raise PriorError.wrong_parameter(
+                "NormalInverseWishart",
+                "scale",
+                self.scale,
+                "a positive definite matrix",
+                "Add a small number to its diagonal.",
+            )
 
     @classmethod
     def from_mean(cls, mean: npt.ArrayLike, covariance: npt.ArrayLike, strength: float) -> NormalInverseWishart:
@@ -122,7 +128,8 @@ class NormalInverseWishart(ParameterDistribution):
         covariance = np.asarray(covariance, dtype=float)
         n_columns = covariance.shape[-1]
         if not strength > n_columns + 1:
-            raise PriorError(f"NormalInverseWishart.from_mean needs strength > {n_columns + 1}, found {strength}.")
+            expected = f"a number above {n_columns + 1}, the number of columns plus 1"
+            raise PriorError.wrong_parameter("NormalInverseWishart.from_mean", "strength", strength, expected)
         return cls(mean, strength, strength, covariance * (strength - n_columns - 1))
 
     @property

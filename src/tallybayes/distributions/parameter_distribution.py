@@ -131,7 +131,7 @@ class ParameterDistribution(FrozenValue):
         values = [getattr(self, name) for name in names]
         for name, value in zip(names, values, strict=True):
             if not (np.isfinite(value).all() and (value >= 0).all()):
-                raise PriorError(f"{type(self).__name__} needs {name} of at least 0, found {value}.")
+                raise PriorError.wrong_parameter(type(self).__name__, name, value, "finite numbers of at least 0")
         object.__setattr__(self, "_improper", any((value == 0).any() for value in values))
 
     def _require_proper(self, quantity: str) -> None:
@@ -159,17 +159,16 @@ class ParameterDistribution(FrozenValue):
 
     def _require_finite(self, *names: str) -> None:
         """Raise PriorError unless these parameters are finite."""
-        if not all(np.isfinite(getattr(self, name)).all() for name in names):
-            raise PriorError(f"{type(self).__name__} needs finite {', '.join(names[:-1])} and {names[-1]}.")
+        for name in names:
+            if not np.isfinite(value := getattr(self, name)).all():
+                raise PriorError.wrong_parameter(type(self).__name__, name, value, "finite numbers")
 
     def _require_symmetric(self, name: str) -> None:
         """Raise PriorError unless a parameter consists of symmetric matrices."""
         matrices = getattr(self, name)
         if not np.allclose(matrices, np.swapaxes(matrices, -1, -2), rtol=1e-9, atol=0):
-            raise PriorError(
-                f"{type(self).__name__} needs a symmetric {name} matrix, found {matrices}.\n"
-                "    If the differences are rounding errors, pass (A + A.T) / 2."
-            )
+            hint = "If the differences are rounding errors, pass (A + A.T) / 2."
+            raise PriorError.wrong_parameter(type(self).__name__, name, matrices, "a symmetric matrix", hint)
 
 
 def check_positive(distribution: str, **parameters: npt.ArrayLike) -> None:
@@ -177,7 +176,7 @@ def check_positive(distribution: str, **parameters: npt.ArrayLike) -> None:
     for name, value in parameters.items():
         array = np.asarray(value, dtype=float)
         if not (np.isfinite(array).all() and (array > 0).all()):
-            raise PriorError.not_positive(distribution, name, value)
+            raise PriorError.wrong_parameter(distribution, name, value)
 
 
 def broadcast_prior(distribution: str, prior: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

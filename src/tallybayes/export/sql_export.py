@@ -46,7 +46,10 @@ def write_sql(scores: PortableScorer, dialect: Dialect, table: object, keep: Seq
     """Return one SELECT statement: the columns in `keep`, the prediction and, if `proba`, the class probabilities."""
     for name in [*keep, *(cell.column for cell in scores.cells)]:
         if "\0" in str(name):
-            raise ExportError(f"the column name {name!r} contains the character NUL, which SQL does not allow.")
+            raise ExportError(
+                f"the column name {name!r} contains the character NUL, which SQL does not allow.\n"
+                "    Rename the column before fitting."
+            )
     by_prefix: dict[str, Any] = {}
     for name in dict.fromkeys(str(name) for name in [*keep, *(cell.column for cell in scores.cells)]):
         previous = by_prefix.setdefault(truncated(name, dialect.most_bytes), name)

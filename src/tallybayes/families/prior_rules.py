@@ -52,7 +52,7 @@ class BDeu(PriorRule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.equivalent_sample_size, int | float | np.number) or not self.equivalent_sample_size > 0:
-            raise PriorError.not_positive("BDeu", "equivalent_sample_size", self.equivalent_sample_size)
+            raise PriorError.wrong_parameter("BDeu", "equivalent_sample_size", self.equivalent_sample_size)
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
         """Return the Dirichlet distribution with the pseudo-counts of this CPT."""

@@ -113,7 +113,9 @@ class Tally:
         """Return the domain of a categorical column."""
         name = self.schema.domain(column)
         if name not in self.domains:
-            raise StatisticsError(f"no domain {name!r} for column {column!r}; found {list(self.domains)}.")
+            raise StatisticsError(
+                f"column {column!r} has no levels in this tally; expected one of {short_repr(list(self.domains))}."
+            )
         return self.domains[name]
 
     def __getitem__(self, column: Name | tuple[Name, ...]) -> Statistics:

@@ -227,15 +227,15 @@ def test_samples_follow_the_belief():
 @pytest.mark.parametrize(
     ("hypotheses", "prior", "match"),
     [
-        ({}, None, "needs a mapping"),
-        ([0.5, 0.9], None, "needs a mapping"),
-        ({"a": 0.5, "b": 0.9}, [1, 2, 3], "one prior weight"),
+        ({}, None, "expected a dict from names to parameters"),
+        ([0.5, 0.9], None, "expected a dict from names to parameters"),
+        ({"a": 0.5, "b": 0.9}, [1, 2, 3], "expected 2 numbers"),
         ({"a": 0.5, "b": 0.9}, [1, -1], "at least 0"),
         ({"a": 0.5, "b": 0.9}, [1, np.nan], "at least 0"),
         ({"a": 0.5, "b": 0.9}, [0, 0], "above 0"),
-        ({"a": 0.5, "b": 0.9}, {"a": 1}, r"expected exactly the hypotheses \['a', 'b'\]"),
-        ({"a": 0.5, "b": 0.9}, {"a": 1, "c": 1}, "the prior names"),
-        ({"a": 0.5, "b": 0.9}, "uniform", "expected a mapping"),
+        ({"a": 0.5, "b": 0.9}, {"a": 1}, r"expected one weight for each of \['a', 'b'\]"),
+        ({"a": 0.5, "b": 0.9}, {"a": 1, "c": 1}, "prior of Hypotheses is {.a.: 1, .c.: 1}"),
+        ({"a": 0.5, "b": 0.9}, "uniform", "expected a dict, numbers or a function"),
         ({"a": 0.5, "b": 0.9}, lambda p: -p, "at least 0"),
     ],
 )
@@ -246,7 +246,7 @@ def test_bad_hypotheses_are_refused(hypotheses, prior, match):
 
 def test_questions_that_need_a_family_or_numbers():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9})
-    with pytest.raises(PriorError, match="belong to no family"):
+    with pytest.raises(PriorError, match="have no family"):
         coins.update(tb.Totals(weight=[1.0], total=[1.0]))
     with pytest.raises(PriorError, match="numbers only"):
         tb.Hypotheses({"low": (0.0, 1.0), "high": (3.0, 2.0)}).mean()

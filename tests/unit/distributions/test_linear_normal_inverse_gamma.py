@@ -179,7 +179,9 @@ def test_what_is_no_belief_is_refused(parts, text):
 
 
 def test_a_strength_below_zero_and_rows_of_other_columns_are_refused():
-    with pytest.raises(PriorError, match="strength of at least 0"):
+    with pytest.raises(
+        PriorError, match=r"strength of LinearNormalInverseGamma is -1.0; expected finite numbers of at least 0"
+    ):
         tb.LinearNormalInverseGamma([0.0], [[1.0]], 1, 1, strength=-1.0)
     with pytest.raises(PriorError, match="shape"):
         PRIORS["level"].update(moments(ROWS[:, :2]))
@@ -255,7 +257,7 @@ def test_a_precision_has_a_lower_root(factor):
     np.testing.assert_array_equal(np.triu(found.precision_cholesky, 1), 0)
     assert not found.improper
     for wrong in ([[1.0, 1.2], [1.2, 1.0]], [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.2]]):
-        with pytest.raises(PriorError, match="negative eigenvalue"):
+        with pytest.raises(PriorError, match="without negative eigenvalues"):
             tb.LinearNormalInverseGamma(np.zeros(len(wrong)), factor * np.array(wrong), 2, 1)
     with pytest.raises(PriorError, match="symmetric"):
         tb.LinearNormalInverseGamma([0.0, 0.0], factor * np.array([[1.0, 0.5], [0.501, 1.0]]), 2, 1)

@@ -38,7 +38,7 @@ def test_the_base_promises_what_others_keep():
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
 def test_limits_are_at_least_0_and_finite(bad):
-    with pytest.raises(PriorError, match="Beta needs alpha of at least 0"):
+    with pytest.raises(PriorError, match=r"alpha of Beta is .*; expected finite numbers of at least 0"):
         tb.Beta(bad, 1.0)
     with pytest.raises(PriorError, match="shape"):
         tb.NormalInverseGamma(0.0, 1.0, bad, 1.0)

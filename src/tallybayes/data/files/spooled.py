@@ -83,7 +83,9 @@ def _format_of_text(path: str, name: str) -> str:
             # `read` of a compressed file does not free memory after an error.
             text = stream.read_buffer(1 << 16).to_pybytes().lstrip(b"\xef\xbb\xbf \t\r\n\0")
     except OSError as error:
-        raise DataError(f"{name} cannot be decompressed: {error}.") from None
+        raise DataError(
+            f"{name} cannot be decompressed: {error}.\n    Restore the file, or decompress it first."
+        ) from None
     if not text:
         raise DataError(f"{name} is empty; expected CSV with a line of names, or JSON lines.")
     reject_array(name, text)

@@ -283,7 +283,9 @@ def reported(subject: str = "the database") -> Iterator[None]:
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"{subject} cannot answer the query: {first_line(error)}.") from error
+        raise DataError(
+            f"{subject} cannot answer the query: {first_line(error)}.\n    Check the query and the connection."
+        ) from error
 
 
 @contextmanager

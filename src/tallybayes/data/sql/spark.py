@@ -236,14 +236,18 @@ def open_session(session: SparkSession, query: str) -> SparkFrame:
         try:
             return SparkFrame(session.sql(f"SELECT * FROM ({query.strip().rstrip(';')}\n)"), "the query")
         except Exception as error:
-            raise DataError(f"the query cannot be run: {first_line(error)}.") from error
+            raise DataError(
+                f"the query cannot be run: {first_line(error)}.\n    Correct the SQL of the query."
+            ) from error
     errors = []
     for name in dict.fromkeys((_quoted(query), ".".join(map(_quoted, query.split("."))))):
         try:
             return SparkFrame(session.table(name), f"the table {query}")
         except Exception as error:
             errors.append(first_line(error))
-    raise DataError(f"the table {query!r} cannot be read: {errors[-1]}.")
+    raise DataError(
+        f"the table {query!r} cannot be read: {errors[-1]}.\n    Pass the name of a table, or a query: SELECT ..."
+    )
 
 
 def _in_memory(frame: DataFrame) -> pa.Table:

@@ -82,7 +82,10 @@ def find_table(dialect: Dialect, name: str) -> str:
         for entry in entries:
             if entry.matches(reading, convert):
                 return ".".join(dialect.quote(part) for part in entry.path)
-    raise DataError(f"there is no table {name!r} in the database (found: {_listed(dialect, name)}).")
+    raise DataError(
+        f"there is no table {name!r} in the database (found: {_listed(dialect, name)}).\n"
+        "    Pass the name of a table, or a query: SELECT ..."
+    )
 
 
 def _listed(dialect: Dialect, name: str) -> str:

@@ -275,7 +275,7 @@ def _drift(rows: _AuditInput, outliers: list[OutlierRow], notes: list[str]) -> t
         labels = None if labels is None else _take(labels, index)
     try:
         if isinstance(rows.model, Mixture):
-            raise DataError("a Mixture does not count single rows.")
+            raise DataError("a Mixture does not count single rows; expected a model from which rows can be removed.")
         columns = drift(rows.model, table, labels, _MASS)
     except DataError as error:
         notes.append(f"columns are not compared: {' '.join(str(error).split())}")

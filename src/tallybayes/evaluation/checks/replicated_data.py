@@ -162,8 +162,8 @@ def _compared_steps(
     sequences = SequenceReader.of(model).open(data, allow_gaps=False)
     check_rows(sequences.table)
     parameters = hmm.checked_parameters
-    reason = "draws would need the steps before them.\n    Draw whole sequences with sample."
-    check_no_lags(hmm.emission_factors, "a predictive check", reason)
+    reason = "draws would need the steps before them"
+    check_no_lags(hmm.emission_factors, "a predictive check", reason, "Draw whole sequences with sample.")
     if target is not None:
         groups = states_of(model, open_labels(target, sequences, data), sequences)
         rows = ComparedRows(sequences.table, groups, model.states_, _as_observed(groups))

@@ -228,7 +228,9 @@ class CandidateModels:
         names = tuple(name for name in self.names if name in self.numbers or name in few)
         n_levels = _BINS * len(self.numbers) + sum(map(len, few.values()))
         if not names or len(self.classes) * n_levels**2 > _MOST_PAIRS_AT_ALL:
-            raise TooLargeError(f"{len(self.names)} columns have too many pairs of levels.")
+            raise TooLargeError(
+                f"{len(self.names)} columns have too many pairs of levels; expected at most {_MOST_PAIRS_AT_ALL:,}."
+            )
         return RawColumns(names, tuple(name for name in self.indicator_columns if name in names))
 
     def _levels(self, most: float, use: str) -> dict[Name, tuple[object, ...]]:

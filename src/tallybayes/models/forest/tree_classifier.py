@@ -293,7 +293,7 @@ class TreeClassifier(ClassifierMixin, Estimator):
         """
         codes = self._codes(X)
         if not len(self.counts_.present):
-            raise DataError("the model has no rows and no classes; count rows with partial_fit first.")
+            raise DataError("the model has no rows and no classes.\n    Count rows with partial_fit first.")
         return self.structure_.log_proba(self.counts_, self._leaf_values, codes)
 
     @predict_in_batches

@@ -75,8 +75,7 @@ def state_positions(names: StateNames, states: Sequence[Any], parameter: str, co
     index = {state: position for position, state in enumerate(states)}
     unknown = [name for name in requested if name not in index]
     if complete and unknown:
-        known = short_repr(list(states))
-        raise LabelError(f"{parameter}= has the unknown state {unknown[0]!r}; the states are {known}.")
+        raise LabelError.unknown_state(parameter, unknown[0], states)
     return [index[name] for name in requested if name in index]
 
 

@@ -75,7 +75,12 @@ def _draw_steps(hmm: EstimatedHMM, path: np.ndarray, rng: np.random.Generator) -
 
 def impute(hmm: EstimatedHMM, sequences: Sequences, frame: str | None) -> list[Any]:
     """Return the sequences with missing cells replaced by predictions from the whole sequence."""
-    check_no_lags(hmm.emission_factors, "impute", "steps before and after a missing step depend on its value.")
+    check_no_lags(
+        hmm.emission_factors,
+        "impute",
+        "steps before and after a missing step depend on its value",
+        "Fill the missing steps first, or use Gaussian() for the column.",
+    )
     parameters = hmm.checked_parameters
     proba = np.concatenate(
         [

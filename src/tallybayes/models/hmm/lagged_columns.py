@@ -59,7 +59,7 @@ def with_lags(sequences: Sequences, factors: Iterable[Factor]) -> Sequences:
     return sequences.with_table(table.replaced({**table.columns, **blocks})) if blocks else sequences
 
 
-def check_no_lags(factors: Iterable[Factor], what: str, why: str) -> None:
+def check_no_lags(factors: Iterable[Factor], what: str, why: str, instead: str) -> None:
     """Raise DataError if a column is autoregressive, for methods that would need unknown lags."""
     for name in orders_of(factors):
-        raise DataError(f"{what} does not support the autoregressive column {name!r}: {why}")
+        raise DataError(f"{what} does not support the autoregressive column {name!r}: {why}.\n    {instead}")

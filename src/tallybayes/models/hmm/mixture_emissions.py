@@ -79,9 +79,7 @@ class MixtureEmissions:
         if isinstance(value, Mapping):
             unknown = [state for state in value if state not in states]
             if complete and unknown:
-                raise LabelError(
-                    f"components= has the unknown state {unknown[0]!r}; the states are {short_repr(list(states))}."
-                )
+                raise LabelError.unknown_state("components", unknown[0], states)
             numbers = np.array([int(value.get(state, 1)) for state in states], dtype=np.intp)
         else:
             numbers = np.full(len(states), most, dtype=np.intp)

@@ -170,8 +170,8 @@ class Topology:
                 raise DataError(f"start is {short_repr(options.start)}; expected at least one state.")
         if stationary and options.end_state:
             raise DataError(
-                "start='stationary' and end_state=True exclude each other: the stationary distribution is that of an "
-                "endless sequence."
+                "start='stationary' is the distribution of an endless sequence, but end_state=True.\n"
+                "    Pass only one of them."
             )
         tied = read_tied(options.tied, states, complete)
         components = MixtureEmissions.of(options.components, states, tied, complete=complete)
@@ -328,7 +328,10 @@ class Topology:
             step = index - sequences.offsets[sequence]
             state = self.states[codes[index]]
             if step == 0:
-                raise DataError(f"sequence {sequence} begins in state {state!r}, which start does not allow.")
+                raise DataError(
+                    f"sequence {sequence} begins in state {state!r}, which start does not allow.\n"
+                    "    Add it to start=, or check the states of that sequence."
+                )
             raise DataError(
                 f"step {step} of sequence {sequence} goes from {self.states[codes[index - 1]]!r} to {state!r}, which "
                 "allowed_transitions forbids.\n    Allow it, or check the states of that sequence."
@@ -347,7 +350,8 @@ class Topology:
                 if len(different):
                     raise DataError(
                         f"{what} has different emissions of {scorer.factor.columns} in the tied groups "
-                        f"{self.group_name(like[different[0]])} and {self.group_name(different[0])}."
+                        f"{self.group_name(like[different[0]])} and {self.group_name(different[0])}.\n"
+                        "    Give them equal parameters, or change tied=."
                     )
 
     # ---- Initialization of EM --------------------------------------------------------------------------------------

@@ -559,7 +559,9 @@ class NearestClassMean(ClassifierMixin, Model):
         """The matrix W of d² = ‖W(x − μ)‖²."""
         projection = self._estimated_means.projection
         if projection is None:
-            raise EstimateError("the metric is a callable, so it has no matrix W.")
+            raise EstimateError(
+                "the metric is a callable, so it has no matrix W.\n    Use metric='learned', or pass a matrix."
+            )
         return projection
 
     @property

@@ -58,11 +58,13 @@ class BDe(FrozenValue):
     def __post_init__(self) -> None:
         if not isinstance(self.network, NetworkTables):
             if not hasattr(self.network, "to_tables"):
-                raise PriorError(f"BDe needs a network, found {self.network!r:.60}.")
+                raise PriorError.wrong_parameter(
+                    "BDe", "network", self.network, "a fitted BayesianNetwork, or one with CPTs"
+                )
             object.__setattr__(self, "network", self.network.to_tables())
         size = self.equivalent_sample_size
         if not isinstance(size, int | float | np.number) or not 0 < size < np.inf:
-            raise PriorError.not_positive("BDe", "equivalent_sample_size", size)
+            raise PriorError.wrong_parameter("BDe", "equivalent_sample_size", size)
 
     @property
     def tables(self) -> NetworkTables:

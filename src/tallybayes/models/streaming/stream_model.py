@@ -13,7 +13,7 @@ from sklearn.base import clone
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.progress import progress_of
 from tallybayes.data.source import Source
-from tallybayes.errors import DataError, NotForgettableError
+from tallybayes.errors import DataError, NotForgettableError, short_repr
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.streaming.row_buffer import BufferedRows
 from tallybayes.models.streaming.timestamps import Times, TimeSpan, When, read_times, shown, without_times
@@ -175,7 +175,11 @@ class StreamModel(Estimator):
         given = {name: value for name, value in sequences.items() if value is not None}
         if not self._of_sequences:
             if given:
-                raise DataError(f"{next(iter(given))}= is for models of sequences; {type(self.model).__name__} is not.")
+                name = next(iter(given))
+                raise DataError(
+                    f"{name}= is a parameter of hidden Markov models; the model is {short_repr(self.model)}.\n"
+                    f"    Omit {name}=, or pass a HiddenMarkovModel."
+                )
             if isinstance(time, str):
                 X, time = without_times(X, time)
             buffered = BufferedRows.read(X, y, sample_weight)

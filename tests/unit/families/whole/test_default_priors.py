@@ -181,7 +181,7 @@ def test_bdeu_spreads_one_strength_over_the_table():
     with pytest.raises(PriorError, match="BDeu is for categorical"):
         tb.fit_distribution([1, 0], tb.Bernoulli()).posterior(tb.BDeu(1))
     for size in (0, -1, float("nan")):
-        with pytest.raises(PriorError, match="equivalent_sample_size > 0"):
+        with pytest.raises(PriorError, match=r"equivalent_sample_size of BDeu is .*; expected finite numbers above 0"):
             tb.BDeu(size)
 
 

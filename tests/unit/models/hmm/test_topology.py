@@ -263,7 +263,7 @@ def test_what_cannot_be_is_impossible_or_refused():
         tb.HiddenMarkovModel(**options).fit([list("abc"), list("abc")], [["x", "y", "z"], ["z", None, "y"]])
     with pytest.raises(tb.DataError, match="step 2 of sequence 0 goes from 'z' to 'x'"):
         tb.HiddenMarkovModel(**options).fit([list("abcc")], [[None, "z", "x", "y"]])
-    with pytest.raises(tb.LabelError, match="allowed_transitions= has the unknown state 'x'; the states are"):
+    with pytest.raises(tb.LabelError, match=r"allowed_transitions= has the unknown state 'x' .known: "):
         tb.HiddenMarkovModel(3, **options).fit([list("abc")])
     with pytest.raises(tb.DataError, match="allowed_transitions has no next state for 1"):
         tb.HiddenMarkovModel(2, tb.Categorical(), allowed_transitions=[(0, 1)]).fit([list("ab")])
@@ -414,7 +414,7 @@ def test_counted_sequences_with_a_stationary_start():
     )
     with pytest.raises(tb.EstimateError, match="has no evidence: with start='stationary'"):
         model.log_evidence()
-    with pytest.raises(tb.DataError, match="start='stationary' and end_state=True exclude each other"):
+    with pytest.raises(tb.DataError, match="distribution of an endless sequence, but end_state=True"):
         tb.HiddenMarkovModel(columns=tb.Categorical(), end_state=True, start="stationary").fit(X, y)
     with pytest.raises(tb.DataError, match="needs an irreducible chain"):
         tb.HiddenMarkovModel(2, tb.Categorical(), start="stationary", allowed_transitions="left-to-right").fit(X)

@@ -111,13 +111,13 @@ def test_bde_prior_has_its_equivalent_sample_size():
         ):
             tb.BayesianNetwork({"b": ["a"]}, prior=tb.BDe(expert, 8)).fit(data)
     np.testing.assert_allclose(wider.prior_["z"].concentration[:, 0], wider.prior_["z"].concentration[:, 1])
-    with pytest.raises(PriorError, match=r"equivalent_sample_size > 0"):
+    with pytest.raises(PriorError, match=r"equivalent_sample_size of BDeu? is .*; expected finite numbers above 0"):
         tb.BDe(expert, 0)
-    with pytest.raises(PriorError, match=r"needs a network"):
+    with pytest.raises(PriorError, match=r"network of BDe is .expert.; expected a fitted BayesianNetwork"):
         tb.BDe("expert", 1)
-    with pytest.raises(PriorError, match=r"equivalent_sample_size > 0"):
+    with pytest.raises(PriorError, match=r"equivalent_sample_size of BDeu? is .*; expected finite numbers above 0"):
         tb.BDe(expert, "x")
-    with pytest.raises(PriorError, match=r"equivalent_sample_size > 0"):
+    with pytest.raises(PriorError, match=r"equivalent_sample_size of BDeu? is .*; expected finite numbers above 0"):
         tb.BDeu("x")
     with pytest.raises(PriorError, match=r"prior is a model"):
         tb.BayesianNetwork({"b": ["a"]}).set_params(prior=model).fit({"a": ["u"], "b": [0]})

@@ -101,7 +101,11 @@ def test_a_frame_of_steps_whose_sequences_came_when_their_last_step_did():
         (tb.HiddenMarkovModel(), {"y": [["p", None], ["q"]]}, "step 1 of all has no state"),
         (tb.HiddenMarkovModel(), {"y": [["p"], ["q"]]}, "sequence 0 has 2 steps"),
         (tb.HiddenMarkovModel(), {"sample_weight": [1.0]}, "one for every sequence"),
-        (tb.NaiveBayes(), {"X": [[1.0], [2.0]], "y": [0, 1], "lengths": [1, 1]}, "lengths= is for models of sequences"),
+        (
+            tb.NaiveBayes(),
+            {"X": [[1.0], [2.0]], "y": [0, 1], "lengths": [1, 1]},
+            "lengths= is a parameter of hidden Markov models",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(model, arguments, said):

@@ -78,7 +78,8 @@ def forecast_from(hmm: EstimatedHMM, filtered: np.ndarray, horizon: int, mass: f
         check_no_lags(
             hmm.emission_factors,
             f"a forecast of {horizon} steps",
-            "later steps depend on predicted ones.\n    Use horizon=1, or draw sequences with sample.",
+            "later steps depend on predicted ones",
+            "Use horizon=1, or draw sequences with sample.",
         )
     proba = hmm.checked_parameters.states_ahead(filtered, int(horizon))
     total = proba.sum(axis=1, keepdims=True)

@@ -68,7 +68,8 @@ class OnlineFilter:
         check_no_lags(
             self._hmm.emission_factors,
             "online filtering",
-            "past steps are not kept.\n    Use filter_proba on the whole sequence.",
+            "past steps are not kept",
+            "Use filter_proba on the whole sequence.",
         )
         parameters = self._hmm.checked_parameters
         self._start, self._log_transition, _ = parameters.arguments

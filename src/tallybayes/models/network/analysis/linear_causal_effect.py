@@ -81,7 +81,8 @@ def linear_causal_effect(
     leaf, column = inference.component_index[treatment]
     if column in inference.leaves[leaf].constant:
         raise EstimateError(
-            f"{treatment!r} is the same in every row, so its effect on {outcome!r} is not identifiable."
+            f"{treatment!r} is the same in every row, so its effect on {outcome!r} is not identifiable.\n"
+            "    Fit rows in which it varies."
         )
     joint = query(network, (treatment, outcome), given)
     mean, std = float(joint.mean[0]), float(joint.std[0])

@@ -73,7 +73,9 @@ class BlockReader:
         try:
             return NetworkTables(parents, levels, self.tables)
         except (DataError, LabelError) as error:
-            raise FileError(f"{scanner.source} has no valid network: {error}") from error
+            what, _, hint = str(error).partition("\n    ")
+            hint = hint or "Correct the file, or write it again with to_bif."
+            raise FileError(f"{scanner.source} has no valid network: {what}\n    {hint}") from error
 
     def _network(self) -> None:
         scanner = self.scanner

@@ -37,7 +37,9 @@ def read_json(source: TextSource) -> NetworkSpec:
     except RecursionError:
         raise FileError(f"{name} has too deeply nested lists; expected a network.") from None
     except ValueError as error:
-        raise FileError(f"{name} is not valid JSON: {short_repr(str(error), 120)}.") from None
+        raise FileError(
+            f"{name} is not valid JSON: {short_repr(str(error), 120)}.\n    Write it with to_json."
+        ) from None
     if _SURROGATE.search(text) and not _is_encodable(content):
         raise FileError(f"{name} has a name with a lone surrogate; expected valid text.")
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -121,7 +121,10 @@ def learn_structure(
     misplaced = [name for name, value in given.items() if value is not None and _METHOD_OF_PARAMETER[name] != method]
     if misplaced:
         of_method = _METHOD_OF_PARAMETER[misplaced[0]]
-        raise EstimateError(f"{misplaced[0]}= is for method={of_method!r}, found method={method!r}.")
+        raise EstimateError(
+            f"{misplaced[0]} is a parameter of method={of_method!r}, found method={method!r}.\n"
+            f"    Omit {misplaced[0]}=, or pass method={of_method!r}."
+        )
     tabu_length = _check_count("tabu_length", 20 if tabu_length is None else tabu_length)
     n_restarts = _check_count("n_restarts", 5 if n_restarts is None else n_restarts)
     n_bootstrap = _check_count("n_bootstrap", n_bootstrap)
@@ -192,7 +195,10 @@ def _initial_parents(rows: EncodedRows, constraints: Constraints, start: Parents
     violations = np.argwhere(edges & ~constraints.allowed | constraints.required & ~edges).tolist()
     if violations or (edges.sum(axis=0) > constraints.max_parents).any():
         where = [f": see {rows.names[a]!r} → {rows.names[b]!r}" for a, b in violations[:1]]
-        raise DataError(f"start= violates required=, forbidden=, tiers= or max_parents={''.join(where)}.")
+        raise DataError(
+            f"start= violates required=, forbidden=, tiers= or max_parents={''.join(where)}.\n"
+            "    Change the start, or relax the constraint."
+        )
     return masks_of(edges)
 
 

@@ -134,7 +134,7 @@ def read_score(score: Prior | BDe) -> Score:
             "tb.BDeu(10), tb.K2(), tb.Dirichlet(0.5) of one number, or tb.BDe(network, 10)."
         )
     if not 0 < float(pseudo_count) < math.inf:
-        raise PriorError.not_positive("the score's prior", "pseudo-counts", pseudo_count)
+        raise PriorError.wrong_parameter("the score's prior", "concentration", pseudo_count)
     return TableSumScore(f"Dirichlet({float(pseudo_count):g})", float(pseudo_count))
 
 

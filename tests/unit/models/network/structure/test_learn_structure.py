@@ -256,9 +256,9 @@ def test_invalid_constraints_raise(settings, message):
 
 
 def test_parameters_of_other_methods_raise():
-    with pytest.raises(tb.EstimateError, match="alpha= is for method='pc', found method='hill'"):
+    with pytest.raises(tb.EstimateError, match="alpha is a parameter of method='pc', found method='hill'"):
         tb.learn_structure(ROWS, alpha=0.05)
-    with pytest.raises(tb.EstimateError, match="n_restarts= is for method='hill'"):
+    with pytest.raises(tb.EstimateError, match="n_restarts is a parameter of method='hill'"):
         tb.learn_structure(ROWS, method="exact", n_restarts=3)
     with pytest.raises(tb.EstimateError, match=r"method is 'hil'.*\n.*'hill'"):
         tb.learn_structure(ROWS, method="hil")
