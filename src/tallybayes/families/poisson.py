@@ -79,13 +79,28 @@ class Poisson(Family):
         return zero_where_missing(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
 
     def log_predictive(self, posterior: Gamma, x: np.ndarray) -> np.ndarray:
-        """Return log p(x | data), the negative binomial distribution."""
+        """Return log p(x | data), the negative binomial distribution; repeated small counts are computed once."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         x = broadcast_over_groups(x, a.ndim - 1)
         events = np.where(np.isnan(x), 0.0, x)
-        terms = log_choose(a, events) - a * np.log1p(1 / b) - events * np.log1p(b)
+        if x.ndim == 3 and x.shape[2:] == a.shape[1:] and _are_small_counts(events):
+            codes = events.astype(np.intp)
+            table = _log_negative_binomial(a, b, np.arange(codes.max(initial=0) + 1.0)[:, None, None])
+            terms = table[codes, np.arange(len(a))[:, None], np.arange(x.shape[2])]
+        else:
+            terms = _log_negative_binomial(a, b, events)
         return zero_where_missing(terms, x)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return random numbers of events."""
         return rng.poisson(parameters, (n, *parameters.shape))
+
+
+def _log_negative_binomial(shape: np.ndarray, rate: np.ndarray, events: np.ndarray) -> np.ndarray:
+    """Return log p(events) under Gamma distributions of the rate."""
+    return np.asarray(log_choose(shape, events) - shape * np.log1p(1 / rate) - events * np.log1p(rate))
+
+
+def _are_small_counts(x: np.ndarray) -> bool:
+    """Return whether all numbers are whole and far smaller than their rows are many."""
+    return len(x) > 0 and x.min() >= 0 and x.max() < len(x) / 4 and bool((x == np.floor(x)).all())

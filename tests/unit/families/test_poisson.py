@@ -29,6 +29,15 @@ def test_predictions_are_negative_binomial():
     np.testing.assert_allclose(FAMILY.log_predictive(belief, ROWS)[:, 0], np.nan_to_num(cells), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 500])  # few values of many rows are computed once
+def test_predictions_of_many_rows_are_those_of_single_rows(n):
+    belief = tb.Gamma([[3.0, 1.5], [70.0, 0.01]], [[2.0, 0.7], [9.0, 3.0]])
+    rows = np.random.default_rng(0).poisson(4.0, (n, 2)).astype(float)
+    rows[::7, 1] = np.nan
+    single = np.concatenate([FAMILY.log_predictive(belief, row[None]) for row in rows])
+    np.testing.assert_allclose(FAMILY.log_predictive(belief, rows), single, rtol=1e-13)
+
+
 def test_counting_and_its_likelihood():
     found = FAMILY.collect(np.array([[3.0], [5.0], [4.0]]), weight=np.array([1.0, 2.0, 0.5]))
     assert (found.weight.tolist(), found.total.tolist()) == ([[3.5]], [[15.0]])

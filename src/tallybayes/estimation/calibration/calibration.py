@@ -10,7 +10,7 @@ from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.errors import DataError, FileError
-from tallybayes.estimation.calibration.isotonic import apply_isotonic, fit_isotonic
+from tallybayes.estimation.calibration.isotonic import apply_isotonic, class_log_odds, fit_isotonic
 from tallybayes.estimation.calibration.temperature_scaling import (
     TemperatureScaling,
     apply_temperature,
@@ -76,7 +76,9 @@ class Calibration(NamedTuple):
             return mix_base_rates(
                 apply_temperature(log_proba, 1 / self.temperature), self.contamination, self.base_rates
             )
-        return log_proba if self.method == "none" else apply_isotonic(log_proba, self.log_odds, self.values)
+        if self.method == "none":
+            return log_proba
+        return apply_isotonic(class_log_odds(log_proba), (self.log_odds, self.values))
 
     def losses(self, log_proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return the calibrated log loss of every row, of shape (n,)."""
@@ -177,44 +179,55 @@ def fit_calibration(
         weights = weights[kept]
     if method != "auto":
         return _fit(method, log_proba, codes, weights, total)
-    loss_by_method, chosen = _choose(log_proba, codes, weights)
-    return _fit(chosen, log_proba, codes, weights, total)._replace(
+    loss_by_method, chosen, start = _choose(log_proba, codes, weights)
+    return _fit(chosen, log_proba, codes, weights, total, start)._replace(
         after=loss_by_method[chosen], loss_by_method=loss_by_method
     )
 
 
-def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray, total: float) -> Calibration:
-    """Fit one method to rows whose true class has a positive probability."""
+def _fit(
+    method: str,
+    log_proba: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray,
+    total: float,
+    start: TemperatureScaling | None = None,
+) -> Calibration:
+    """Fit one method to rows whose true class has a positive probability; a temperature from an initial estimate."""
     before = _mean_loss(_losses(log_proba, codes), weights)
     fitted: dict[str, Any] = {}
     if method == "temperature":
-        inverse_temperature, *mixture = fit_temperature_scaling(log_proba, codes, weights)
+        inverse_temperature, *mixture = fit_temperature_scaling(log_proba, codes, weights, start)
         fitted = {"temperature": 1 / inverse_temperature, "contamination": mixture[0], "base_rates": mixture[1]}
     elif method == "isotonic":
-        fitted = dict(zip(("log_odds", "values"), fit_isotonic(log_proba, codes, weights), strict=True))
+        (functions,) = fit_isotonic(class_log_odds(log_proba), codes, [weights])
+        fitted = dict(zip(("log_odds", "values"), functions, strict=True))
     losses = Calibration(method, total, before, before, **fitted).losses(log_proba, codes)
     return Calibration(method, total, before, _mean_loss(losses, weights), **fitted)
 
 
-def _choose(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[dict[str, float], str]:
-    """Return the cross-validated log loss of every method, and the method to use."""
+def _choose(
+    log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray
+) -> tuple[dict[str, float], str, TemperatureScaling | None]:
+    """Return the cross-validated log loss of every method, the method to use, and a temperature of nearly all rows."""
     subset = sampled_rows(len(codes), _MAX_ROWS)
     log_proba = log_proba[subset]
     codes = codes[subset]
     weights = weights[subset]
     before = _losses(log_proba, codes)
     if len(codes) < 2 * _FOLDS:  # too few rows to fit a calibration
-        return {"none": _mean_loss(before, weights)}, "none"
+        return {"none": _mean_loss(before, weights)}, "none", None
     fold = random_folds(codes, _FOLDS, 0)
+    start = fit_temperature_scaling(log_proba, codes, weights)
     losses = {"none": before}
     for method in ("temperature", "isotonic"):
-        losses[method] = _losses(cross_fitted(method, log_proba, codes, weights, fold), codes)
+        losses[method] = _losses(cross_fitted(method, log_proba, codes, weights, fold, start=start), codes)
     loss_by_method = {method: _mean_loss(loss, weights) for method, loss in losses.items()}
     gain = losses["temperature"] - losses["isotonic"]
     mean = loss_by_method["temperature"] - loss_by_method["isotonic"]
     error = np.sqrt(weights**2 @ (gain - mean) ** 2) / weights.sum()
     best = "isotonic" if mean > error else "temperature"
-    return loss_by_method, "none" if loss_by_method["none"] <= loss_by_method[best] else best
+    return loss_by_method, "none" if loss_by_method["none"] <= loss_by_method[best] else best, start
 
 
 def cross_fitted(
@@ -225,24 +238,29 @@ def cross_fitted(
     fold: np.ndarray,
     *,
     ordered: bool = False,
+    start: TemperatureScaling | None = None,
 ) -> np.ndarray:
     """Calibrate held-out log probabilities, those of every fold by a calibration fitted to the other folds.
 
-    If ``ordered``, it is fitted to earlier folds only. Rows of fold −1, which were not held out, are not changed, nor
-    is a fold without others.
+    If ``ordered``, it is fitted to earlier folds only. ``start`` is an initial value of the temperature. Rows of fold
+    −1, which were not held out, are not changed, nor is a fold without others.
     """
     calibrated = log_proba.copy()
-    for k in range(int(fold.max(initial=-1)) + 1):
-        in_fold = fold == k
-        in_others = (fold >= 0) & (fold < k if ordered else fold != k)
-        if weight is not None:
-            in_others &= weight > 0
-        in_others[in_others] = np.isfinite(log_proba[in_others, codes[in_others]])
-        if in_fold.any() and in_others.any():
-            calibration = fit_calibration(
-                method, log_proba[in_others], codes[in_others], None if weight is None else weight[in_others]
-            )
-            calibrated[in_fold] = calibration.apply(log_proba[in_fold])
+    weights = np.ones(len(codes)) if weight is None else weight
+    known = (fold >= 0) & (weights > 0) & np.isfinite(log_proba[np.arange(len(codes)), codes])
+    folds = [k for k in range(int(fold.max(initial=-1)) + 1) if (fold == k).any()]
+    others = {k: known & (fold < k if ordered else fold != k) for k in folds}
+    others = {k: rows for k, rows in others.items() if rows.any()}
+    if method == "isotonic":
+        odds = class_log_odds(log_proba)
+        fitted = fit_isotonic(odds, codes, (weights * rows for rows in others.values()))
+        for k, functions in zip(others, fitted, strict=True):
+            calibrated[fold == k] = apply_isotonic(odds[fold == k], functions)
+        return calibrated
+    for k, rows in others.items():
+        used = log_proba[rows], codes[rows], weights[rows]
+        calibration = fit_calibration(method, *used) if method == "auto" else _fit(method, *used, 0.0, start)
+        calibrated[fold == k] = calibration.apply(log_proba[fold == k])
     return calibrated
 
 

@@ -2,57 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import logsumexp
 
 from tallybayes.estimation.calibration.temperature_scaling import LOG_ODDS
 
+Functions = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]  # log-odds and probabilities at the knots, by class
 
-def fit_isotonic(
-    log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray
-) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """Return, for every class against the rest, its probability as a nondecreasing function of its log-odds.
 
-    One row that contradicts the trend is added at each end, so that no probability is 0 or 1.
+def fit_isotonic(odds: np.ndarray, codes: np.ndarray, weightings: Iterable[np.ndarray]) -> Iterator[Functions]:
+    """Yield, for every weighting of the rows, the probability of every class as a nondecreasing function of its odds.
+
+    One row that contradicts the trend is added at each end, so that no probability is 0 or 1. Rows are sorted once.
+
+    Parameters
+    ----------
+    odds : ndarray of shape (n, classes)
+        See `class_log_odds`.
+    codes : ndarray of int of shape (n,)
+    weightings : arrays of shape (n,)
+        Rows of weight 0 are left out.
     """
-    log_odds = []
-    values = []
-    for k in range(log_proba.shape[1]):
-        score = class_log_odds(log_proba, k)
-        order = np.argsort(score, kind="stable")
-        x = np.concatenate([score[order[:1]], score[order], score[order[-1:]]])
-        is_class = np.concatenate([[1.0], (codes[order] == k).astype(float), [0.0]])
-        knots, probabilities = weighted_isotonic(x, is_class, np.concatenate([[1.0], weights[order], [1.0]]))
-        log_odds.append(knots)
-        values.append(probabilities)
-    return tuple(log_odds), tuple(values)
+    distinct = [np.unique(column, return_inverse=True) for column in odds.T]
+    for weight in weightings:
+        functions = [_steps(*each, codes == k, weight) for k, each in enumerate(distinct)]
+        knots, values = zip(*functions, strict=True)
+        yield knots, values
 
 
-def class_log_odds(log_proba: np.ndarray, k: int) -> np.ndarray:
-    """Return log p(k) − log p(not k); log p(not k) is summed from the other classes to keep precision near 0 and 1."""
-    if log_proba.shape[1] == 1:
-        return np.full(len(log_proba), LOG_ODDS)
-    with np.errstate(invalid="ignore"):
-        rest = log_proba[:, 1 - k] if log_proba.shape[1] == 2 else logsumexp(np.delete(log_proba, k, axis=1), axis=1)
-        odds = log_proba[:, k] - rest
-    return np.clip(odds, -LOG_ODDS, LOG_ODDS)
+def class_log_odds(log_proba: np.ndarray) -> np.ndarray:
+    """Return log p(k) − log p(not k) of every class k, (n, classes).
+
+    p(not k) is summed from the other classes to keep precision near 0 and 1.
+    """
+    n, n_classes = log_proba.shape
+    if n_classes == 1:
+        return np.full((n, 1), LOG_ODDS)
+    best = np.arange(n), log_proba.argmax(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = log_proba - log_proba[best][:, None]
+        proba = np.exp(relative)
+        proba[best] = 0.0
+        others = proba.sum(axis=1)
+        rest = 1.0 + (others[:, None] - proba)  # 1 is the best class
+        rest[best] = others
+        return np.clip(relative - np.log(rest), -LOG_ODDS, LOG_ODDS)
 
 
-def weighted_isotonic(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the knots and values of weighted isotonic regression of `y` on `x` (pool adjacent violators)."""
-    values, index = np.unique(x, return_inverse=True)
+def _steps(x: np.ndarray, index: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the knots and values of isotonic regression on the distinct values `x` (pool adjacent violators)."""
     mass = np.bincount(index, weight)
-    fit = isotonic_regression(np.bincount(index, weight * y) / mass, weights=mass)
-    is_knot = np.zeros(len(values), dtype=bool)
+    hits = np.bincount(index, weight * is_class)
+    kept = mass > 0
+    if not kept.all():
+        x, mass, hits = x[kept], mass[kept], hits[kept]
+    hits[0] += 1.0
+    mass[0] += 1.0
+    mass[-1] += 1.0
+    fit = isotonic_regression(hits / mass, weights=mass)
+    is_knot = np.zeros(len(x), dtype=bool)
     is_knot[fit.blocks[:-1]] = is_knot[fit.blocks[1:] - 1] = True  # the ends of every pool
-    return values[is_knot], np.asarray(fit.x, dtype=np.float64)[is_knot]
+    return x[is_knot], np.asarray(fit.x, dtype=np.float64)[is_knot]
 
 
-def apply_isotonic(
-    log_proba: np.ndarray, log_odds: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]
-) -> np.ndarray:
+def apply_isotonic(odds: np.ndarray, functions: Functions) -> np.ndarray:
     """Return calibrated log probabilities: the isotonic probability of every class, normalized to sum to 1."""
-    columns = [np.interp(class_log_odds(log_proba, k), log_odds[k], values[k]) for k in range(log_proba.shape[1])]
-    proba = np.stack(columns, axis=1)
+    proba = np.stack([np.interp(*each) for each in zip(odds.T, *functions, strict=True)], axis=1)
     return np.log(proba) - np.log(proba.sum(axis=1, keepdims=True))

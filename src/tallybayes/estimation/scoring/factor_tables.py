@@ -21,6 +21,7 @@ from tallybayes.estimation.scoring.factor_scorer import (
     map_to_known_levels,
 )
 from tallybayes.families._shared.blocks import Dense, SparseRows, cell, n_columns
+from tallybayes.families._shared.log_prob_forms import Form as LogProbForm
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, LogTableForm, NormalForm, StudentTForm, as_cells
 from tallybayes.families.protocols.cell_checks import first_invalid_cell
 from tallybayes.families.protocols.scoring_forms import log_jacobian, transform
@@ -53,16 +54,25 @@ class FactorTables:
     unseen : {"missing", "smooth", "error"}
     impossible : ndarray of bool of shape (classes,)
         The classes of probability zero; they may have undefined parameters.
+    form : Form, optional
+        That of the scorer, if it is computed already.
     """
 
-    def __init__(self, scorer: FactorScorer, domains: Sequence[Domain], unseen: str, impossible: np.ndarray) -> None:
+    def __init__(
+        self,
+        scorer: FactorScorer,
+        domains: Sequence[Domain],
+        unseen: str,
+        impossible: np.ndarray,
+        form: LogProbForm | None = None,
+    ) -> None:
         self.scorer = scorer
         self.family = scorer.family
         self.columns = scorer.factor.columns
         self.domains = domains
         self.unseen = unseen
         self.impossible = impossible
-        self.form = scorer.form
+        self.form = scorer.form if form is None else form
         self.needs_complete_rows = isinstance(self.form, LinearLogForm) and self.form.support == "nonnegative"
         self.extra_factor: KernelFactor | None = None  # another kernel factor that reads the same block again
 

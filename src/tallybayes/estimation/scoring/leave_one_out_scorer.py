@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.estimation.scoring.factor_tables import FactorTables, KernelFactor
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, StudentTForm
-from tallybayes.tally.domain import Domain
 
 
 class LeftOutTables(FactorTables):
@@ -18,7 +16,9 @@ class LeftOutTables(FactorTables):
 
     Parameters
     ----------
-    scorer, domains, unseen, impossible
+    whole : FactorTables
+        The tables from all rows.
+    impossible
         As for `FactorTables`.
     own : tuple of arrays
         The tables of the class from which a row is left out, as `leave_one_out_tables` returns them.
@@ -26,16 +26,8 @@ class LeftOutTables(FactorTables):
         The class.
     """
 
-    def __init__(
-        self,
-        scorer: FactorScorer,
-        domains: Sequence[Domain],
-        unseen: str,
-        impossible: np.ndarray,
-        own: tuple[np.ndarray, ...],
-        code: int,
-    ) -> None:
-        super().__init__(scorer, domains, unseen, impossible)
+    def __init__(self, whole: FactorTables, impossible: np.ndarray, own: tuple[np.ndarray, ...], code: int) -> None:
+        super().__init__(whole.scorer, whole.domains, whole.unseen, impossible, whole.form)
         self.own = [table[:, code] for table in own]
         self.code = code
         if isinstance(self.form, StudentTForm):  # the leave-one-out Student t of the class
@@ -70,8 +62,10 @@ class LeaveOneOutScorer(RowScorer):
 
     Parameters
     ----------
-    scored, log_prior, domains, unseen
-        As for `RowScorer`; ``log_prior`` is that without one row of the class.
+    whole : RowScorer
+        The scorer with the counts of all rows.
+    log_prior : ndarray of shape (classes,)
+        log p(class) without one row of the class.
     own : list of tuples of arrays
         The tables of every factor, as `leave_one_out_tables` returns them.
     code : int
@@ -79,16 +73,8 @@ class LeaveOneOutScorer(RowScorer):
     """
 
     def __init__(
-        self,
-        scored: Sequence[FactorScorer],
-        log_prior: np.ndarray,
-        domains: Sequence[Sequence[Domain]],
-        unseen: str,
-        own: Sequence[tuple[np.ndarray, ...]],
-        code: int,
+        self, whole: RowScorer, log_prior: np.ndarray, own: Sequence[tuple[np.ndarray, ...]], code: int
     ) -> None:
-        super().__init__(scored, log_prior, domains, unseen)
-        parts = zip(scored, domains, own, strict=True)
-        self.factors = [
-            LeftOutTables(scorer, levels, unseen, self.impossible, tables, code) for scorer, levels, tables in parts
-        ]
+        super().__init__([], log_prior, [], "missing")
+        pairs = zip(whole.factors, own, strict=True)
+        self.factors = [LeftOutTables(factor, self.impossible, tables, code) for factor, tables in pairs]

@@ -147,7 +147,7 @@ def _(family: Categorical, counted: GroupStatistics, constant: np.ndarray) -> tu
     return None if levels is None else (levels.table(),)
 
 
-@leave_one_out_tables.register(Gaussian, TiedGaussian, SphericalGaussian, TiedSphericalGaussian)
+@leave_one_out_tables.register(Gaussian, TiedGaussian, SphericalGaussian, TiedSphericalGaussian, LogNormal)
 def _(family: Gaussian, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
     """Return mean, inverse scale, power and log norm of Student's t for the kernel factor ``"left_out"``."""
     return student_t_leave_one_out(counted, constant) if counted.estimate.integrates and not family.tied_over else None

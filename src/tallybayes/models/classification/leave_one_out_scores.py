@@ -76,8 +76,7 @@ def _score_by_class(rows: CountedRows, estimates: EstimatedClassifier, out: Clas
     plans: list[RowScorer] = []
     place = np.full(n_classes, -1, dtype=np.int32)
     for code in np.flatnonzero(~unknown):
-        domains = [levels for _, _, levels in estimates.column_specs]
-        plan = LeaveOneOutScorer(estimates.scorers, log_prior[code], domains, estimates.unseen, own, int(code))
+        plan = LeaveOneOutScorer(estimates.row_scorer, log_prior[code], own, int(code))
         if plan.uses_kernels(rows.table):
             place[code] = len(plans)
             plans.append(plan)

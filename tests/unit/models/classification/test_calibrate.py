@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import tallybayes as tb
 from tallybayes.estimation.calibration.calibration import Calibration, cross_fitted, fit_calibration
-from tallybayes.estimation.calibration.isotonic import class_log_odds
+from tallybayes.estimation.calibration.isotonic import class_log_odds, fit_isotonic
 from tallybayes.estimation.calibration.temperature_scaling import (
     apply_temperature,
     fit_temperature_scaling,
@@ -108,12 +108,32 @@ def test_isotonic_steps_are_those_of_pooled_violators():
     X, y = overconfident()
     left_out = tb.leave_one_out(tb.NaiveBayes(), X, y)
     found = tb.NaiveBayes().fit(X, y).calibrate(X, y, "isotonic").calibration_
-    odds = class_log_odds(left_out.log_proba, 1)
+    odds = class_log_odds(left_out.log_proba)[:, 1]
     x = np.concatenate([[odds.min()], odds, [odds.max()]])
     hit = np.concatenate([[1.0], y == 1, [0.0]])
     expected = IsotonicRegression(out_of_bounds="clip").fit(x, hit)
     np.testing.assert_allclose(np.interp(odds, found.log_odds[1], found.values[1]), expected.predict(odds), atol=1e-12)
     assert all((values > 0).all() and (values < 1).all() for values in found.values)
+
+
+def test_log_odds_against_the_other_classes_are_precise_and_bounded():
+    log_proba = np.array([[-1e-30, -400.0, -401.0], [-900.0, 0.0, -2000.0], [np.log(0.5), np.log(0.5), -np.inf]])
+    odds = class_log_odds(log_proba)
+    np.testing.assert_allclose(odds[0], [400 - np.log1p(np.exp(-1)), -400, -401], rtol=1e-14)
+    np.testing.assert_array_equal(odds[1], [-700.0, 700.0, -700.0])
+    np.testing.assert_allclose(odds[2], [0.0, 0.0, -700.0], atol=1e-15)
+    np.testing.assert_array_equal(class_log_odds(np.zeros((2, 1))), [[700.0], [700.0]])
+
+
+def test_isotonic_rows_of_weight_zero_are_left_out():
+    rng = np.random.default_rng(0)
+    odds, codes, kept = rng.normal(size=(200, 3)).round(1), rng.integers(0, 3, 200), rng.random(200) < 0.6
+    weight = rng.integers(1, 3, 200) * kept
+    _, (knots, values) = fit_isotonic(odds, codes, [np.ones(200), weight])
+    ((same_knots, same_values),) = fit_isotonic(odds[kept], codes[kept], [weight[kept]])
+    for some, others in ((knots, same_knots), (values, same_values)):
+        for one, other in zip(some, others, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_weights_count_as_rows():
