@@ -196,7 +196,7 @@ def judge(found: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
     out = {
         "accuracy": float((P.argmax(axis=1) == truth).mean()),
         "log loss": float(-np.log(np.clip(p, SMALLEST, 1)).mean()),
-        "calibration": _calibration_error(P, truth),
+        "calibration": calibration_error(P.max(axis=1), P.argmax(axis=1) == truth),
         "predict": seconds,
     }
     if len(found) > 2 and found[2] is not None:
@@ -204,9 +204,8 @@ def judge(found: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
     return out
 
 
-def _calibration_error(P: np.ndarray, truth: np.ndarray, n_bins: int = 10) -> float:
-    """How far the top class's probability is from how often it is right, on average over ten bins of equal size."""
-    top, right = P.max(axis=1), P.argmax(axis=1) == truth
+def calibration_error(top: np.ndarray, right: np.ndarray, n_bins: int = 10) -> float:
+    """How far the top class's probability is from how often it is right, on average over bins of equal size."""
     parts = np.array_split(np.argsort(top, kind="stable"), n_bins)
     return float(sum(abs(top[part].sum() - right[part].sum()) for part in parts if len(part)) / len(top))
 

@@ -291,6 +291,7 @@ OF_ALL = {
     "test_frozen_files",
     "test_hostile_files",
     "test_benchmark_results",
+    "test_large_tables",
 }
 # Modules without tests of their own are parts of what people use, and tested through it: the package, and where.
 THROUGH = {
