@@ -27,7 +27,7 @@ from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.tally import Tally, factors_differ, realign
+from tallybayes.tally.tally import Tally, factors_differ, realign, weights_of_levels
 from tallybayes.tally.text_selection import as_word_factor
 from tallybayes.typing import Rows, SampleWeights
 
@@ -149,12 +149,8 @@ def numbers_of(table: Table, names: Sequence[Name], family: Family) -> Dense | S
     """Return numeric cells; 0 and 1 for a categorical column if the family has a success level."""
     if family.success is None:
         return table.numbers(names)
-    codes, domains = table.levels(names, lambda _: False)
     columns = []
-    for position, domain in enumerate(domains):
-        code = np.asarray(
-            codes.columns[:, position] if isinstance(codes.columns, np.ndarray) else codes.columns[position]
-        )
+    for code, domain in map(table.encoded, names):
         (success,) = domain.positions_of((family.success,)) if len(domain.levels) else (-1,)
         missing = (code < 0) | (code >= len(domain.levels))
         columns.append(np.where(missing, np.nan, (code == success).astype(float)))
@@ -180,7 +176,9 @@ class TallyBuilder:
         self.factors = factors
         self.like = like
         self.schema = Schema() if schema is None else schema
-        self._ordered = frozenset(self.schema.sorted_domains)
+        is_sorted = set(self.schema.sorted_domains)  # of domains; the levels of these columns are kept sorted
+        columns = {name for factor in factors for name in self._level_columns(factor)} if is_sorted else ()
+        self._ordered = {name for name in columns if self.schema.domain(name) in is_sorted}
         if like is not None and [f.statistics_key for f in like.factors] != [f.statistics_key for f in factors]:
             raise factors_differ(like.factors, factors)
         self.weight = check_weight(weight, table.n_rows)
@@ -190,8 +188,12 @@ class TallyBuilder:
 
     def collect(self) -> Tally:
         """Return the tally over the united levels of every domain."""
-        self._prepare_levels()
-        self._count_together()
+        if self.schema.missing_level_domains:
+            self._add_missing_levels()
+        if any(len(factor.given) > 1 for factor in self.factors):
+            self._drop_unobserved_levels()
+        if any(factor.given and factor.level_columns for factor in self.factors):
+            self._count_together()
         counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
         domains = {domain.name: domain for domain in self.local.values()}
         if self._columns_share_levels():
@@ -205,16 +207,17 @@ class TallyBuilder:
         is_separate &= len({str(name) for name in self.local}) == len(self.local)
         return not is_separate or any(getattr(factor.family, "levels", None) is not None for factor in self.factors)
 
-    def _prepare_levels(self) -> None:
-        """Add missing values as levels where the schema has them, and drop unobserved levels of large joint tables."""
-        if self.schema.missing_level_domains:
-            names = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
-            with_level = [name for name in names if self.schema.domain(name) in self.schema.missing_level_domains]
-            self.table = with_missing_level(self.table, with_level, self._is_ordered)
+    def _add_missing_levels(self) -> None:
+        """Add missing values as levels where the schema has them."""
+        names = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
+        with_level = [name for name in names if self.schema.domain(name) in self.schema.missing_level_domains]
+        self.table = with_missing_level(self.table, with_level, self._ordered)
+
+    def _drop_unobserved_levels(self) -> None:
+        """Drop the unobserved levels of columns with large joint tables."""
         joint = [f for f in self.factors if len(f.given) > 1 and self._are_single(self._level_columns(f))]
-        if joint:
-            sets = [(*f.given, column) for f in joint for column in f.level_columns or f.given[:1]]
-            self.table = self.table.compacted(sets, self._is_ordered)
+        sets = [(*f.given, column) for f in joint for column in f.level_columns or f.given[:1]]
+        self.table = self.table.compacted(sets, self._ordered)
 
     def _united_domains(self, counted: list[Statistics]) -> dict[str, Domain]:
         """Return the domains of the schema: the union of the levels of their columns, or the declared levels."""
@@ -259,7 +262,7 @@ class TallyBuilder:
         if factor.family.word_family is not None:
             return self._count_words(factor, group, sizes, weight)
         if factor.family.cell_type == "codes":
-            block, domains = self.table.levels(factor.columns, self._is_ordered)
+            block, domains = self.table.levels(factor.columns, self._ordered)
             self.local.update(zip(factor.columns, domains, strict=True))
         else:
             block = numbers_of(self.table, factor.columns, factor.family)
@@ -291,14 +294,12 @@ class TallyBuilder:
 
     def _count_together(self) -> None:
         """Count the contingency tables of a network, p(column | given) of categorical columns, in one pass."""
-        if not any(factor.given and factor.level_columns for factor in self.factors):
-            return
         factors = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
         if not any(factor.given for factor in factors.values()):
             return
         used = set().union(*map(self._level_columns, factors.values()))
         names = [name for name in self.table.columns if name in used]  # in this order, arrays are not copied
-        block, domains = self.table.levels(names, self._is_ordered)
+        block, domains = self.table.levels(names, self._ordered)
         local = dict(zip(names, domains, strict=True))
         factors = {number: factor for number, factor in factors.items() if _fits_table(factor, local)}
         index = dict(zip(names, range(len(names)), strict=True))
@@ -347,7 +348,7 @@ class TallyBuilder:
             responsibilities = check_soft_groups(soft)
             weights = responsibilities if self.weight is None else responsibilities * self.weight[:, None]
             return None, [n_groups], weights
-        block, domains = self.table.levels(factor.given, self._is_ordered)
+        block, domains = self.table.levels(factor.given, self._ordered)
         self.local.update(zip(factor.given, domains, strict=True))
         codes = [np.asarray(column) for column in block.columns]
         sizes = [len(domain.levels) for domain in domains]
@@ -358,10 +359,6 @@ class TallyBuilder:
             codes_here = column.astype(np.int64)  # products of unsigned and signed codes would be floats
             group = np.where((group < 0) | (codes_here < 0), -1, group * size + codes_here)
         return group, sizes, self.weight
-
-    def _is_ordered(self, column: Name) -> bool:
-        """Return whether the levels of a column are kept sorted."""
-        return self.schema.domain(column) in self._ordered
 
     def _declared(self) -> dict[str, tuple[Any, ...]]:
         """Return the levels that families declare, by domain."""
@@ -378,7 +375,7 @@ class TallyBuilder:
         """Return, by domain, the columns of the domain with the weight of each of their levels."""
         weights: dict[str, list[tuple[Name, np.ndarray]]] = {}
         for factor, statistic in zip(self.factors, counted, strict=True):
-            for column, weight in _weights_of_levels(factor, statistic):
+            for column, weight in weights_of_levels(factor, statistic):
                 weights.setdefault(self.schema.domain(column), []).append((column, weight))
         return weights
 
@@ -486,15 +483,6 @@ def check_size(
     groups = f" in {n_groups} groups by {', '.join(map(repr, factor.given))}" if factor.given else ""
     what = f"{factor.family!r} of {names} ({width} {kind}){groups}"
     require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or use.hint)
-
-
-def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:
-    """Yield the weight of every level of every categorical column: of the groups, and of the counted columns."""
-    weight = statistic.group_weights()
-    for axis, column in enumerate(factor.given):
-        yield column, weight.sum(axis=tuple(a for a in range(weight.ndim) if a != axis))
-    if isinstance(statistic, Counts) and factor.level_columns:
-        yield from zip(factor.columns, statistic.segments.split(statistic.pool_groups().table), strict=True)
 
 
 def check_weight(weight: SampleWeights | npt.ArrayLike, n_rows: int, *, any_size: bool = False) -> np.ndarray | None:

@@ -51,9 +51,9 @@ def with_unknown(table: Table, names: Iterable[Name], levels: Mapping[Name, Doma
         indicator = np.array(table.numbers([name])[0])
         unknown = table.invalid_cells.get(source, np.zeros(len(indicator), dtype=bool))
         if source in levels:
-            codes, (local,) = table.levels([source], lambda _: False)
+            codes, local = table.encoded(source)
             is_unseen = np.append(levels[source].positions_of(local.levels) < 0, False)
-            unknown = unknown | is_unseen[np.asarray(codes.columns[0]).astype(np.intp)]
+            unknown = unknown | is_unseen[codes.astype(np.intp)]
         if unknown.any():
             indicator[unknown] = np.nan
             table = table.with_column(name, indicator)

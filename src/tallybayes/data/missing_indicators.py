@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,15 +39,15 @@ def check_absence(table: Table, name: Name) -> None:
         raise DataError.wrong_type(f"{name!r}, WithMissing(...),", found, "one column without a column of that name")
 
 
-def with_missing_level(table: Table, names: Iterable[Name], ordered: Callable[[Name], bool] = lambda _: False) -> Table:
+def with_missing_level(table: Table, names: Iterable[Name], ordered: Collection[Name] = ()) -> Table:
     """Return the table with missing values as a level of some categorical columns; invalid cells stay missing."""
     encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
     for name in names:
-        codes, domain = table.encoded(name, ordered(name))
+        codes, domain = table.encoded(name, name in ordered)
         if not domain.has_missing_level:
             codes = codes.astype(np.int32)
             is_missing = (codes < 0) & ~table.invalid_cells.get(name, np.zeros(len(codes), dtype=bool))
             domain = Domain(domain.levels, domain.name, is_sorted=domain.is_sorted, has_missing_level=True)
             codes[is_missing] = domain.index[None]
-            encoded[name, ordered(name)] = codes, domain
+            encoded[name, name in ordered] = codes, domain
     return table.recoded(encoded) if encoded else table

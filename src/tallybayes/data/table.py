@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from numbers import Real
@@ -76,7 +76,6 @@ class Table:
         self._first = first
         self._order = {name: position - first for position, name in enumerate(self.columns)}
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
-        self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
         self._highest: list[np.ndarray | None] = []  # maxima of the matrix, once they are computed
         self._derived: dict[Name, Any] = {}  # missing-value indicators and parts of dates
         self.invalid_cells: dict[Name, np.ndarray] = {}  # by column; they are not counted as missing by indicators
@@ -263,7 +262,7 @@ class Table:
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
                 there = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(self.n_rows, dtype=bool)
             else:
-                codes, domain = self.encoded(source, False)
+                codes, domain = self.encoded(source)
                 there = codes >= 0
                 if domain.has_missing_level:  # a missing cell has a code
                     there &= codes != domain.index[None]
@@ -296,8 +295,8 @@ class Table:
         is_adjacent = first >= 0 and positions == list(range(first, first + len(positions)))
         return self.matrix[:, first : first + len(positions)] if is_adjacent else None
 
-    def levels(self, names: Sequence[Name], ordered: Callable[[Name], bool]) -> tuple[Codes, list[Domain]]:
-        """Return categorical columns as codes, and the domain of each."""
+    def levels(self, names: Sequence[Name], ordered: Collection[Name] = ()) -> tuple[Codes, list[Domain]]:
+        """Return categorical columns as codes, and the domain of each; the levels of `ordered` columns are sorted."""
         if self.matrix is not None and self.matrix.dtype.kind in "iu" and len(names) > 1:
             block = self._stretch(names)
             if block is not None:
@@ -305,11 +304,11 @@ class Table:
                 high = direct_levels(block) if high is None else high[[self._order[name] for name in names]]
                 if high is not None:  # the columns of the array are codes
                     domains = [
-                        Domain.of_integers(range(h + 1), str(n), is_sorted=ordered(n))
+                        Domain.of_integers(range(h + 1), str(n), is_sorted=n in ordered)
                         for h, n in zip(high, names, strict=True)
                     ]
                     return Codes(block, high + 1), domains
-        encoded = [self.encoded(name, ordered(name)) for name in names]
+        encoded = [self.encoded(name, name in ordered) for name in names]
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
         return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
 
@@ -323,14 +322,7 @@ class Table:
             self._highest.append(direct_levels(self.matrix) if codes and self.matrix is not None else None)
         return self._highest[0]
 
-    def rows_of_levels(self, name: Name, *, ordered: bool) -> np.ndarray:
-        """Return the number of rows with each level of a categorical column. Computed once."""
-        if (name, ordered) not in self._rows_of_levels:
-            codes, domain = self.encoded(name, ordered)
-            self._rows_of_levels[name, ordered] = count_levels(codes, len(domain.levels))
-        return self._rows_of_levels[name, ordered]
-
-    def compacted(self, sets: Iterable[Sequence[Name]], ordered: Callable[[Name], bool]) -> Table:
+    def compacted(self, sets: Iterable[Sequence[Name]], ordered: Collection[Name] = ()) -> Table:
         """Return the table without unobserved levels in the encodings of columns whose joint table would be large.
 
         Integers are usually their own codes. A column of 18 and 65 then has 66 levels, and six such columns have 66⁶
@@ -344,12 +336,9 @@ class Table:
         large = {n for members in large_sets if math.prod(sizes[m] for m in members) > _LARGE for n in members}
         if not large:
             return self
-        encodings = {}
-        for name in large:
-            encodings[name, ordered(name)] = self.observed(name, ordered(name))
-        return self.recoded(encodings)
+        return self.recoded({(name, name in ordered): self.observed(name, name in ordered) for name in large})
 
-    def observed(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
+    def observed(self, name: Name, ordered: bool = False) -> tuple[np.ndarray, Domain]:
         """Return the codes of a column in the smallest integer type, and a domain of the levels that occur only."""
         codes, domain = self.encoded(name, ordered)
         counts = count_levels(codes, len(domain.levels))
@@ -363,7 +352,7 @@ class Table:
         new_codes[observed] = np.arange(len(observed))
         return new_codes[codes.astype(np.intp)], domain.with_levels(domain.levels[k] for k in observed)
 
-    def encoded(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
+    def encoded(self, name: Name, ordered: bool = False) -> tuple[np.ndarray, Domain]:
         """Return the codes and the domain of a column. Computed once."""
         if isinstance(self.column(name), SparseRows | Texts):
             raise DataError.wrong_type(

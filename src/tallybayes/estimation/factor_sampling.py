@@ -109,7 +109,7 @@ def missing_cells(
         return {}
     cells = chunk_of(rows, slice(None))
     if part.family.cell_type == "codes":
-        codes = table.levels(part.factor.columns, lambda _: False)[0].columns
+        codes = table.levels(part.factor.columns)[0].columns
         columns = codes.T if isinstance(codes, np.ndarray) else codes
         absent = np.stack([np.asarray(column).astype(np.int64) < 0 for column in columns], axis=-1)
     else:

@@ -129,8 +129,8 @@ def _recode(table: Table, names: Sequence[Name], family: Family, domains: Sequen
     for name, column, known in zip(names, codes.T, domains, strict=True):
         unknown = np.flatnonzero(column == len(known.levels))
         if len(unknown):
-            encoded, (local,) = table.levels([name], lambda _: False)
-            level = local.levels[int(np.asarray(encoded.columns[0])[unknown[0]])]
+            encoded, local = table.encoded(name)
+            level = local.levels[int(encoded[unknown[0]])]
             raise LabelError.never_learned(level, known.name, known.levels)
     return codes
 

@@ -29,7 +29,7 @@ import numpy as np
 from tallybayes.kernels import active
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.scoring import Scorer, column_ranges, posterior_by_part
+from tallybayes.kernels.scoring import Scorer, posterior_by_part
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = [
@@ -98,6 +98,38 @@ def count_groups(
     _arguments.check_groups(group, n_groups, weight, n)
     rows, total = active.module.count_groups(group, n_groups, weight, n)
     return rows.view(np.int64), total  # C has two 64-bit integer types; NumPy displays one of them as dtype=int64
+
+
+def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64Array]:
+    """Return the smallest and the largest value of every integer column.
+
+    Parameters
+    ----------
+    columns : (n, d) array or list of d (n,) arrays, any integer type or bool
+    threads : int
+        See the module's conventions.
+
+    Returns
+    -------
+    low, high : int64 arrays of shape (d,)
+        0 and −1 if there are no rows.
+
+    Raises
+    ------
+    OverflowError
+        If an unsigned number exceeds 2⁶³ − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes import kernels
+    >>> low, high = kernels.column_ranges(np.array([[3, -1], [0, 7]]))
+    >>> low.tolist(), high.tolist()
+    ([0, -1], [3, 7])
+    """
+    _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
+    low, high = active.module.column_ranges(columns, n_threads(threads))
+    return low, high
 
 
 def count_codes(

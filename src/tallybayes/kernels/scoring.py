@@ -14,7 +14,7 @@ from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64A
 from tallybayes.kernels.reference import scoring as _reference
 from tallybayes.kernels.threads import threads as n_threads
 
-__all__ = ["Scorer", "column_ranges", "posterior_by_part"]
+__all__ = ["Scorer", "posterior_by_part"]
 
 Block = Columns | tuple[AnyArray, AnyArray, AnyArray]
 Factor = tuple[Any, ...]
@@ -40,38 +40,6 @@ class _Prepared(Protocol):
         threads: int,
     ) -> None:
         """Write log p(class | row) and log p(row)."""
-
-
-def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64Array]:
-    """Return the smallest and the largest value of every integer column.
-
-    Parameters
-    ----------
-    columns : (n, d) array or list of d (n,) arrays, any integer type or bool
-    threads : int
-        See the conventions of `tallybayes.kernels`.
-
-    Returns
-    -------
-    low, high : int64 arrays of shape (d,)
-        0 and −1 if there are no rows.
-
-    Raises
-    ------
-    OverflowError
-        If an unsigned number exceeds 2⁶³ − 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tallybayes import kernels
-    >>> low, high = kernels.column_ranges(np.array([[3, -1], [0, 7]]))
-    >>> low.tolist(), high.tolist()
-    ([0, -1], [3, 7])
-    """
-    _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
-    low, high = implementation_for(_reference).column_ranges(columns, n_threads(threads))
-    return low, high
 
 
 class Scorer:

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes._utils.frozen_value import frozen_array
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.double_double import DoubleDouble, read_only
 from tallybayes.statistics.sufficient_statistics import Part, Statistics, all_close
@@ -50,7 +49,8 @@ class Moments(Statistics):
     def __init__(
         self, anchor: np.ndarray, weight_sum: DoubleDouble, first_sum: DoubleDouble, second_sum: DoubleDouble
     ) -> None:
-        self.anchor = frozen_array(anchor)
+        self.anchor = np.array(anchor, dtype=np.float64)
+        self.anchor.setflags(write=False)
         lost = (weight_sum.high < _MIN_WEIGHT) & (weight_sum.high != 0)  # responsibilities of EM that underflow
         if lost.any():
             weight_sum, first_sum, second_sum = _zero_where(lost, weight_sum, first_sum, second_sum)

@@ -131,7 +131,7 @@ class Statistics:
         n_axes = len(self.given_shape)
         if shape == self.given_shape:
             return self
-        return self._move(lambda a: a.reshape(shape + a.shape[n_axes:]))
+        return self._map(lambda part: part.reshape(shape + part.shape[n_axes:]))
 
     def transpose_groups(self, order: list[int]) -> Self:
         """Return the same groups with axes in another order: axis ``i`` of the result is axis ``order[i]``."""
@@ -143,7 +143,7 @@ class Statistics:
 
     def at(self, index: int) -> Self:
         """Return the statistics at one index of the first axis of the groups."""
-        return self._move(lambda array: array[index])
+        return self._map(lambda part: part[index])
 
     def pool_groups(self) -> Self:
         """Return the sum over all groups: the statistics without ``given``."""

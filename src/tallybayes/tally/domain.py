@@ -97,7 +97,7 @@ class Domain:
         domain.declared = frozenset()
         domain.levels = tuple(sorted(levels) if is_sorted else levels)
         domain.kind = "int" if levels else None
-        if len(domain.index) != len(levels):
+        if not isinstance(levels, range) and len(domain.index) != len(levels):
             raise LabelError.repeated(next(x for x, n in Counter(levels).items() if n > 1), name)
         return domain
 

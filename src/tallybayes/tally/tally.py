@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -288,16 +288,8 @@ class Tally:
             names = {self.schema.domain(name) for name in (*factor.given, *factor.level_columns, *factor.word_columns)}
             if incomplete.isdisjoint(names):
                 continue
-            weight = statistic.group_weights()
-            for axis, column in enumerate(factor.given):
-                others = tuple(a for a in range(weight.ndim) if a != axis)
-                present[self.schema.domain(column)] |= weight.sum(axis=others) > 0
-            if isinstance(statistic, Counts) and factor.level_columns:
-                cells = statistic.pool_groups().table > 0
-                for column, mask in zip(factor.columns, statistic.segments.split(cells), strict=True):
-                    present[self.schema.domain(column)] |= mask
-            for column in factor.word_columns:
-                present[self.schema.domain(column)] |= statistic.pool_groups().total > 0  # type: ignore[attr-defined]
+            for column, weight in weights_of_levels(factor, statistic):
+                present[self.schema.domain(column)] |= weight > 0
             incomplete -= {name for name in names if present[name].all()}
         if not incomplete:
             return self
@@ -465,6 +457,17 @@ def realign(factor: Factor, statistic: Statistics, source: Mapping[Name, np.ndar
         if words is not None:
             statistic = statistic.take_columns(words)  # type: ignore[attr-defined]
     return statistic
+
+
+def weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:
+    """Yield the weight of every level or word of every column: of the groups, and of the counted columns."""
+    weight = statistic.group_weights()
+    for axis, column in enumerate(factor.given):
+        yield column, weight.sum(axis=tuple(a for a in range(weight.ndim) if a != axis))
+    if isinstance(statistic, Counts) and factor.level_columns:
+        yield from zip(factor.columns, statistic.segments.split(statistic.pool_groups().table), strict=True)
+    for column in factor.word_columns:
+        yield column, statistic.pool_groups().total  # type: ignore[attr-defined]
 
 
 def factors_differ(left: Sequence[Factor], right: Sequence[Factor]) -> StatisticsError:

@@ -184,7 +184,7 @@ def _codes(table: Table, names: Sequence[Name], domains: Sequence[Domain], unsee
 
     One past the end for "smooth".
     """
-    codes, found = table.levels(names, lambda _: False)
+    codes, found = table.levels(names)
     out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
     for place, (local, known) in enumerate(zip(found, domains, strict=True)):
         column = np.asarray(codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place])

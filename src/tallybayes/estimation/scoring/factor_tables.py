@@ -219,7 +219,7 @@ class FactorTables:
             if isinstance(block, np.ndarray):
                 return (block.view(np.uint8) if matrix.dtype.kind == "b" else block), "direct"
         assert isinstance(self.form, LogTableForm)
-        codes, found = table.levels(names, lambda _: False)
+        codes, found = table.levels(names)
         offsets = self.form.segments.offsets
         parts = []
         for place, (local, known) in enumerate(zip(found, self.domains, strict=True)):

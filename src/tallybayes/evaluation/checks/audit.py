@@ -251,7 +251,7 @@ def _without_unexpected_values(model: Audited, table: Table, first_row: int) -> 
 
 def _has_new_level(table: Table, name: Name, known: Domain) -> np.ndarray:
     """Return which cells of a column have levels that were never counted."""
-    codes, domain = table.encoded(name, False)
+    codes, domain = table.encoded(name)
     is_new = np.append(known.positions_of(domain.levels) < 0, False)
     return is_new[np.asarray(codes).astype(np.intp)]  # code −1, a missing cell, selects the last entry
 

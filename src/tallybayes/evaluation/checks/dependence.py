@@ -164,7 +164,7 @@ class _PairCounter:
         std = np.sqrt(single.scatter / np.maximum(single.weight, 1.0))
         scale = np.where(std > 1e-12 * np.abs(mean), std, 1.0)
         columns = _listed(self.table.numbers(names))
-        target = np.asarray(self.table.levels([self.target], lambda _: True)[0].columns[0]).astype(np.int64)
+        target = self.table.encoded(self.target, True)[0].astype(np.int64)
         total: Any = 0
         step = max(1, _CELLS // (3 * d))
         for start in range(0, self.table.n_rows, step):
@@ -198,7 +198,7 @@ class _PairCounter:
         return count(self.table, [factor], weight=self.weight, schema=self.schema).statistics[0]
 
     def _n_levels(self, name: Name) -> int:
-        return len(self.table.levels([name], lambda _: False)[1][0].levels)
+        return len(self.table.encoded(name)[1].levels)
 
     def _check_size(self, n_cells: int, first: Name, second: Name) -> None:
         """Raise DataError if a table has too many cells."""

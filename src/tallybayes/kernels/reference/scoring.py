@@ -21,21 +21,6 @@ _MAX_SQUARABLE = 1e150
 MIN_REMAINING = 1e-5  # proportion of the spread left without the row; less has lost too many digits
 
 
-def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]:
-    """Return the smallest and the largest value of every integer column."""
-    by_column = column_list(columns)
-    low = np.zeros(len(by_column), np.int64)
-    high = np.full(len(by_column), -1, np.int64)
-    for j, column in enumerate(by_column):
-        if len(column):
-            largest = int(np.max(column))
-            if largest > np.iinfo(np.int64).max:
-                raise OverflowError(f"a column holds a number above {np.iinfo(np.int64).max}, the largest int64")
-            low[j] = int(np.min(column))
-            high[j] = largest
-    return low, high
-
-
 class Scorer:
     """The scorer of `tallybayes.kernels.Scorer`, which validates the arguments."""
 

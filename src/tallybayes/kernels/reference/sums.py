@@ -23,6 +23,7 @@ from tallybayes.kernels.reference.groups import (
 from tallybayes.kernels.reference.moment_sums import sum_moments, sum_scatter
 
 __all__ = [
+    "column_ranges",
     "count_codes",
     "count_groups",
     "read_bytes",
@@ -46,6 +47,21 @@ def count_groups(
         rows[g] = len(members)
         total[g] = len(members) if weights is None else weights.sum()
     return rows, total
+
+
+def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]:
+    """Return the smallest and the largest value of every integer column."""
+    by_column = column_list(columns)
+    low = np.zeros(len(by_column), np.int64)
+    high = np.full(len(by_column), -1, np.int64)
+    for j, column in enumerate(by_column):
+        if len(column):
+            largest = int(np.max(column))
+            if largest > np.iinfo(np.int64).max:
+                raise OverflowError(f"a column holds a number above {np.iinfo(np.int64).max}, the largest int64")
+            low[j] = int(np.min(column))
+            high[j] = largest
+    return low, high
 
 
 def count_codes(

@@ -306,11 +306,11 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         self, table: Table, weight: SampleWeights, factors: list[Factor]
     ) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
-        return count_first(self, factors, self._discretize(table), weight)
+        return count_first(self, factors, table, weight)
 
     def _count_more_rows(self, table: Table, weight: SampleWeights) -> Tally:
         """Return the tally of more rows."""
-        return count_more(self, self._discretize(table), weight)
+        return count_more(self, table, weight)
 
     @property
     def calibration_(self) -> Calibration | None:

@@ -20,7 +20,6 @@ from tallybayes.data.array_input import as_array
 from tallybayes.data.counting import check_size, check_weight, count, is_small
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.dates import origins
-from tallybayes.data.encoding import count_levels
 from tallybayes.data.named_matrix import names_of_blocks
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
@@ -317,8 +316,9 @@ def _check_fit(model: LabeledModel, tally: Tally, target: Name, table: Table) ->
     class_prior = getattr(model, "class_prior", None)
     if class_prior is not None:
         check_classes(class_prior, tally.domains[str(target)].levels)
-    features = [name for name in table.columns if name != target]
-    warn_distinct_values(tally, columns_with_option(getattr(model, "columns", None), features, "auto"))
+    if hasattr(model, "columns") and any(factor.given and factor.level_columns for factor in tally.factors):
+        features = [name for name in table.columns if name != target]
+        warn_distinct_values(tally, columns_with_option(model.columns, features, "auto"))
 
 
 def _with_default_family(model: LabeledModel, factors: list[Factor], error: DataError) -> dict[Any, Any] | None:
@@ -412,14 +412,14 @@ def count_first(
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if labels.n_missing or (weights is not None and not weights.all()):
         table, labels, weights = _that_count(model, table, labels, weights)
-    named = np.flatnonzero(labels.rows)
-    n_more = 0 if model.n_classes is None and len(named) else _n_unnamed(model, len(named), labels.n_missing)
+    n_more = _n_unnamed(model, labels) if model.n_classes is not None or labels.n_missing else 0
     if not labels.n_missing:
         try:
             return count_rows(model, table, weights, factors), None
         except DataError:
             if not rows_with_missing(table, factors).any():
                 raise
+    named = np.flatnonzero(labels.rows)
     levels = [labels.domain.levels[k] for k in named]
     names = new_names(levels, n_more, model.missing_label)
     domain = Domain([*levels, *names], str(target), is_sorted=True)
@@ -468,16 +468,15 @@ def _that_count(
         raise DataError("no row has a label; expected at least one that does.\n    Pass unlabeled='em'.")
     if not skip and (weights is None or weights.all()):
         return table, labels, weights
-    codes, domain, _ = labels
-    counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
-    kept = np.flatnonzero(counts & (codes >= 0) if skip else counts)
-    codes = codes[kept]
-    labels = RowLabels(codes, domain, count_levels(codes, len(domain.levels)))
+    counts = np.ones(len(labels.codes), dtype=bool) if weights is None else weights > 0
+    kept = np.flatnonzero(counts & (labels.codes >= 0) if skip else counts)
+    labels = RowLabels(labels.codes[kept], labels.domain)
     return table.rows(kept), labels, None if weights is None else weights[kept]
 
 
-def _n_unnamed(model: Classifier | Mixture, n_named: int, n_unlabeled: int) -> int:
+def _n_unnamed(model: Classifier | Mixture, labels: RowLabels) -> int:
     """Return the number of classes without labeled rows."""
+    n_named, n_unlabeled = int(np.count_nonzero(labels.rows)), labels.n_missing
     if model.n_classes is None:
         if n_unlabeled and not n_named:
             raise DataError(
@@ -502,7 +501,7 @@ def _n_unnamed(model: Classifier | Mixture, n_named: int, n_unlabeled: int) -> i
 
 def check_sizes(model: LabeledModel, table: Table, factors: list[Factor]) -> None:
     """Raise TooLargeError if the arrays that score rows do not fit into memory."""
-    n_classes = len(table.levels(factors[0].columns, lambda _: True)[1][0].levels)
+    n_classes = len(table.encoded(factors[0].columns[0], True)[1].levels)
     for factor in factors:
         if factor.given and factor.family.cell_type != "codes":
             width = table.width(factor.columns[0]) if len(factor.columns) == 1 else len(factor.columns)

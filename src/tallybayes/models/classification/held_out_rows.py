@@ -153,9 +153,8 @@ def count_rows(
     if labels.n_missing and fresh.unlabeled is not None:
         raise NotForgettableError.soft()
     labels.check_complete("Pass unlabeled='em' or 'skip', or leave the unlabeled rows out.", fresh.missing_label)
-    codes, _ = table.levels([target], lambda _: True)
     weight = check_weight(weight, table.n_rows)
-    folds = assign(np.asarray(codes.columns[0]))
+    folds = assign(table.encoded(target, True)[0])
     fresh, parts = _count_by_fold(fresh, table, weight, folds)
     return CountedRows(fresh, table, class_codes(fresh, table), weight, parts), folds
 
@@ -196,8 +195,7 @@ def _of_fold(statistics: Statistics, position: int) -> Statistics:
 
 def class_codes(model: Classifier, table: Table) -> np.ndarray:
     """Return the class codes of labeled rows; rows of zero weight, which may lack a label, have code 0."""
-    found, (local,) = table.levels([model.target_], lambda _: True)
-    codes = np.asarray(found.columns[0])
+    codes, local = table.encoded(model.target_, True)
     position = model.tally_.domains[str(model.target_)].positions_of(local.levels)
     if np.array_equal(position, np.arange(len(position))):
         return codes.astype(np.intp, copy=False)

@@ -88,8 +88,8 @@ class CandidateModels:
         self.table = table
         self.target = target
         self.weight = weight
-        encoded, (domain,) = table.levels([target], lambda _: True)
-        class_codes, self.codes = np.unique(np.asarray(encoded.columns[0]), return_inverse=True)
+        codes, domain = table.encoded(target, True)
+        class_codes, self.codes = np.unique(codes, return_inverse=True)
         self.folds = CountedFolds(self.codes, fold, weight)
         self.classes = tuple(domain.levels[int(code)] for code in class_codes)
         self.skipped: dict[str, str] = {}
@@ -238,7 +238,7 @@ class CandidateModels:
 
         A binary column contributes one level.
         """
-        known = {n: self.table.levels([n], lambda _: False)[1][0].levels for n in self.names if n not in self.numbers}
+        known = {n: self.table.encoded(n)[1].levels for n in self.names if n not in self.numbers}
         counted = {name: tuple(levels[1:] if len(levels) == 2 else levels) for name, levels in known.items()}
         total = 0
         for name in sorted(counted, key=lambda name: len(counted[name])):
@@ -291,9 +291,8 @@ def _coding(columns: DiscretizedColumns, table: Table) -> Coding:
             codes.append(np.asarray(transform(family, numbers_of(table, name))))
             sizes.append(len(family.bins))
         else:
-            encoded, (domain,) = table.levels([name], lambda _: False)
-            cells = encoded.columns
-            codes.append(np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0]))
+            cells, domain = table.encoded(name)
+            codes.append(cells)
             sizes.append(len(domain.levels))
     return Coding.of(codes, sizes, table.n_rows)
 

@@ -146,9 +146,8 @@ class NumericBlock(FrozenValue):
             block[:, index] = is_missing(table, name)
             index += 1
         for name, levels in self.levels:
-            codes, (domain,) = table.levels([name], lambda _: False)
+            column, domain = table.encoded(name)
             code_of = {level: number for number, level in enumerate(domain.levels)}
-            column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
             for level in levels:
                 block[:, index] = column == code_of[level] if level in code_of else 0.0
                 index += 1
@@ -176,9 +175,7 @@ def is_missing(table: Table, name: Name) -> np.ndarray:
     """Return which cells of a column are missing."""
     if table.kind(name) == "number":
         return np.isnan(numbers_of(table, name))
-    codes = table.levels([name], lambda _: False)[0].columns
-    column = np.asarray(codes[0] if not isinstance(codes, np.ndarray) else codes[:, 0])
-    return column.astype(np.int64) < 0
+    return table.encoded(name)[0].astype(np.int64) < 0
 
 
 def absent_name(name: Name, table: Table) -> str:

@@ -114,9 +114,8 @@ def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: CountedF
 
 def _codes(table: Table, name: Name) -> tuple[np.ndarray, int]:
     """Return the level codes of a categorical column, and the number of levels."""
-    codes, (domain,) = table.levels([name], lambda _: False)
-    column = np.asarray(codes.columns[:, 0] if isinstance(codes.columns, np.ndarray) else codes.columns[0])
-    return column.astype(np.int32), len(domain.levels)
+    codes, domain = table.encoded(name)
+    return codes.astype(np.int32), len(domain.levels)
 
 
 def _by_value(column: _ReadColumn) -> _ReadColumn:

@@ -84,7 +84,7 @@ class CodedColumns(NamedTuple):
                 bins = np.searchsorted(np.array(edges), cells, side="right") + 1
                 codes[:, j] = np.where(np.isnan(cells), MISSING, bins)
             else:
-                found, domain = table.encoded(name, False)
+                found, domain = table.encoded(name)
                 places = Domain(levels, str(name)).positions_of(domain.levels)
                 by_level = np.where(places < 0, len(levels), places) + 1
                 codes[:, j] = np.append(by_level, MISSING)[found.astype(np.intp)]  # code −1 selects the last
@@ -156,7 +156,7 @@ def _bins(
 
 def _levels(table: Table, name: Name, weight: np.ndarray | None) -> tuple[tuple[float, ...], tuple[Any, ...], bool]:
     """Return the frequent levels of a categorical column in the order of their weight, and whether it varies."""
-    codes, domain = table.encoded(name, False)
+    codes, domain = table.encoded(name)
     present = codes >= 0
     counts = np.bincount(
         codes[present].astype(np.intp), None if weight is None else weight[present], minlength=len(domain.levels)

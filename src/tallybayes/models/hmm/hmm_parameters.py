@@ -139,7 +139,7 @@ class HMMParameters(NamedTuple):
     def _coded(self, table: Table) -> tuple[Emission, Emission]:
         """Return the codes of a single categorical column and log p(level | state) in their order, twice."""
         names = self.scored[0].factor.columns
-        codes, (local,) = table.levels(names, lambda _: False)
+        codes, (local,) = table.levels(names)
         column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
         log_prob = self.log_table()
         known = self.domains[0][0]
@@ -175,7 +175,7 @@ class HMMParameters(NamedTuple):
             blocks = blocks_of_sequences(offsets, self.n_emission_groups)
         for part in self.scored if len(blocks) > 1 else ():
             if part.family.cell_type == "codes":
-                table.levels(part.factor.columns, lambda _: False)  # encode once, with one type for all blocks
+                table.levels(part.factor.columns)  # encode once, with one type for all blocks
         for first, last in blocks:
             steps = slice(int(offsets[first]), int(offsets[last]))
             rows = table if len(blocks) == 1 else table.rows(steps)

@@ -25,7 +25,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.messages import closest_names
 from tallybayes.models.inputs.distinct_values import warn_dropped_text
-from tallybayes.models.inputs.family_selection import default_family, select_families
+from tallybayes.models.inputs.family_selection import ColumnSuggestion, default_family, select_families
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.typing import Columns as ColumnFamilies
 from tallybayes.typing import SampleWeights
@@ -35,6 +35,7 @@ Block = tuple[tuple[Name, ...], Family]
 _MOST_NAMES = 8  # column names on one line
 WORDS = ("auto", "suggest")  # options that stand for a family: by the type of a column, or by its values
 _IGNORE = "ignore"  # in place of a family: the column is dropped
+_REASONS = ("columns= does not name it", "columns= ignores it")
 
 
 class Columns(NamedTuple):
@@ -71,37 +72,40 @@ def read_columns(
     if any(map(table.unread, others)):
         table.check_not_nested(table.columns)
     features = [name for name in table.columns if name not in others]
-    by_name = _families_by_name(columns, features) if isinstance(columns, Mapping) else []
-    requested = [(names, family) for names, family in by_name if family != _IGNORE]
-    ignored = {name for names, family in by_name if family == _IGNORE for name in names}
-    features = [name for name in features if name not in ignored] if ignored else features
-    texts = _text_columns(columns, requested, features)  # bytes are text, too
-    read = () if table.matrix is not None else (name for name in features if name not in texts)
-    left_out = {name: reason for name in read if (reason := table.unread(name))}
-    rest = [name for name in features if name not in left_out] if left_out else features
-    if not rest:
-        table.check_not_nested(left_out)
+    requested = requested_families(columns, features)
+    left_out: dict[Name, str] = {}
     if isinstance(columns, Mapping):
-        named = {name for names, _ in requested for name in names}
-        table.check_not_nested(name for name in left_out if name in named or isinstance(columns.get(...), Family))
-        others_in_table = [name for name in rest if name not in named]
-        family = _read_entry(columns.get(..., _IGNORE), "...")
-        if family != _IGNORE:
-            requested += [((name,), family) for name in others_in_table]
-        else:
-            left_out = dict.fromkeys([*left_out, *others_in_table], "columns= does not name it")
+        n_named = len(columns) - (... in columns)
+        for number, (names, family) in enumerate(requested):
+            if family == _IGNORE:
+                left_out |= dict.fromkeys(names, _REASONS[number < n_named])
     else:
-        family = read_family(columns, "columns")
-        requested = [((name,), family) for name in rest]
-        if isinstance(family, Family):
-            table.check_not_nested(left_out)
-            is_joint = not family.columnwise and family.cell_type != "text"
-            if is_joint and not any(table.is_block(name) for name in rest):
-                requested = [(tuple(rest), family)]
+        n_named = 0
+        family = requested[0][1] if requested else None
+        is_joint = isinstance(family, Family) and not family.columnwise and family.cell_type != "text"
+        if is_joint and not any(map(table.is_block, features)):
+            requested = [(tuple(features), family)]
+    if table.matrix is None:
+        left_out = _unread(requested, n_named, table) | left_out
     if left_out:
-        warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
-    left_out |= {name: "columns= ignores it" for name in table.columns if name in ignored}
+        requested = [(names, family) for names, family in requested if left_out.keys().isdisjoint(names)]
     return _resolve_options(requested, left_out, table, given, weight)
+
+
+def _unread(requested: Sequence[tuple[tuple[Name, ...], Any]], n_named: int, table: Table) -> dict[Name, str]:
+    """Return the columns that are neither numeric, categorical nor text, with the reasons, and warn of them.
+
+    Raise DataError if there is no other column, or if such a column has a family or is among the first `n_named`.
+    """
+    read = [(n, names, family) for n, (names, family) in enumerate(requested) if family != _IGNORE]
+    read = [(n, names, f) for n, names, f in read if not isinstance(f, Family) or f.cell_type != "text"]
+    reasons = {name: reason for _, names, _ in read for name in names if (reason := table.unread(name))}
+    if reasons:
+        named = {name for n, names, f in read if n < n_named or isinstance(f, Family) for name in names}
+        is_alone = not any(f != _IGNORE and reasons.keys().isdisjoint(names) for names, f in requested)
+        table.check_not_nested(name for name in reasons if is_alone or name in named)
+        warn_unread(reasons)
+    return reasons
 
 
 def column_factors(
@@ -114,29 +118,25 @@ def column_factors(
     return [Factor(names, (target,), family) for names, family in found.blocks], found.dropped_columns
 
 
-def _families_by_name(columns: Mapping[Any, Any], features: list[Name]) -> list[tuple[tuple[Name, ...], Any]]:
-    """Return the columns of every key of a mapping, with its family; raise DataError if a column occurs twice."""
+def requested_families(columns: Any, features: list[Name]) -> list[tuple[tuple[Name, ...], Any]]:
+    """Return the family or string option of all features, by the keys of ``columns``; those of the key ``...`` last."""
+    if not isinstance(columns, Mapping):
+        family = read_family(columns, "columns")
+        return [((name,), family) for name in features]
     keys = _Keys(features)
     named = [(keys.columns(key), key) for key in columns if key is not ...]
     repeated = _repeated([name for names, _ in named for name in names])
     if repeated is not None:
         raise DataError(f"column {repeated!r} has two families in columns=; expected one.")
-    return [(names, _read_entry(columns[key], short_repr(key))) for names, key in named]
+    requested = [(names, _read_entry(columns[key], short_repr(key))) for names, key in named]
+    rest = _read_entry(columns.get(..., _IGNORE), "...")
+    known = {name for names, _ in named for name in names}
+    return requested + [((name,), rest) for name in features if name not in known]
 
 
 def _read_entry(family: Any, key: str) -> Any:
     """Return a family, a string option or ``"ignore"`` from a mapping; raise DataError for other values."""
     return read_family(family, f"the family of {key} in columns=", (*WORDS, _IGNORE))
-
-
-def _text_columns(columns: Any, requested: list[tuple[tuple[Name, ...], Any]], features: list[Name]) -> set[Name]:
-    """Return the columns that `columns` gives to a family of text."""
-    if isinstance(columns, str):
-        return set()
-    rest = columns.get(...) if isinstance(columns, Mapping) else columns
-    named = {name: family for names, family in requested for name in names}
-    families = {name: named.get(name, rest) for name in features}
-    return {name for name, family in families.items() if isinstance(family, Family) and family.cell_type == "text"}
 
 
 def has_option(columns: Any, *words: str) -> bool:
@@ -168,11 +168,7 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
 
 def columns_with_option(columns: Any, features: list[Name], word: str) -> set[Name]:
     """Return the columns for which ``columns`` has a string option: ``"auto"`` or ``"suggest"``."""
-    if not isinstance(columns, Mapping):
-        return set(features) if columns == word else set()
-    keys = _Keys(features)
-    named = {name: columns[key] for key in columns if key is not ... for name in keys.columns(key)}
-    return {name for name in features if named.get(name, columns.get(...)) == word}
+    return {name for names, family in requested_families(columns, features) if family == word for name in names}
 
 
 def _resolve_options(
@@ -183,10 +179,11 @@ def _resolve_options(
     weight: np.ndarray | None,
 ) -> Columns:
     """Replace the string options by families."""
-    requested = [name for names, family in chosen if family == "suggest" for name in names]
-    suggested = {one.column: one for one in select_families(table, requested, given, weight)} if requested else {}
-    left_out |= {name: one.remark for name, one in suggested.items() if one.dropped_columns}
-    warn_dropped_text(table, left_out)
+    suggested: dict[Name, ColumnSuggestion] = {}
+    if requested := [name for names, family in chosen if family == "suggest" for name in names]:
+        suggested = {one.column: one for one in select_families(table, requested, given, weight)}
+        left_out |= {name: one.remark for name, one in suggested.items() if one.dropped_columns}
+        warn_dropped_text(table, left_out)
     families: list[Block] = []
     for names, family in chosen:
         if isinstance(family, Family):

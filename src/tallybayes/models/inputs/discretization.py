@@ -55,7 +55,7 @@ class DiscretizedColumns(NamedTuple):
                     codes[absent] = len(family.bins) - 1
                 found[name] = codes, Domain(range(len(family.bins)), str(name))
             elif family.present_family is not None:
-                found[name] = seen.encoded(name, False)
+                found[name] = seen.encoded(name)
         if not found:
             return table
         out = Table({**table.columns, **{name: codes for name, (codes, _) in found.items()}})
@@ -137,8 +137,8 @@ def _sample_rows(table: Table, target: Name, weights: np.ndarray | None) -> _Sam
     rows = np.arange(table.n_rows) if weights is None else np.flatnonzero(weights > 0)
     if len(rows) > _MOST_ROWS:
         rows = rows[sampled_rows(len(rows), _MOST_ROWS)]
-    codes, _ = table.levels([target], lambda _: True)
-    return _Sample(rows, np.asarray(codes.columns[0])[rows].astype(np.intp), None if weights is None else weights[rows])
+    codes, _ = table.encoded(target, True)
+    return _Sample(rows, codes[rows].astype(np.intp), None if weights is None else weights[rows])
 
 
 def _has_levels(family: Family) -> bool:

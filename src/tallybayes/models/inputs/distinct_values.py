@@ -47,7 +47,7 @@ def warn_distinct_values(tally: Tally, columns: Collection[Name]) -> None:
 def warn_dropped_text(table: Table, dropped: Mapping[Name, str]) -> None:
     """Warn of columns of text that are dropped as identifiers, since nearly all values are different."""
     distinct = [name for name, reason in dropped.items() if reason == DISTINCT_LABELS]
-    texts = [name for name in distinct if _is_text(table.levels([name], lambda _: False)[1][0])]
+    texts = [name for name in distinct if _is_text(table.encoded(name)[1])]
     if texts:
         warn(
             f"{_listed(texts)}: dropped, because nearly all values are different, as in an identifier.\n"

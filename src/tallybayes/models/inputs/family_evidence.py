@@ -50,7 +50,7 @@ class FamilySelectionRows(NamedTuple):
         cls, table: Table, target: Name | None, weight: np.ndarray | None, fold: np.ndarray | None = None
     ) -> FamilySelectionRows:
         """Return all rows with positive weight, or a random sample of them."""
-        codes = None if target is None else np.asarray(table.levels([target], lambda _: True)[0].columns[0])
+        codes = None if target is None else table.encoded(target, True)[0]
         codes = None if codes is None or not len(codes) or codes.max() < 0 else codes
         there = None if weight is None or weight.all() else weight > 0
         if codes is not None and codes.min() < 0:
@@ -140,9 +140,8 @@ class FamilySelectionRows(NamedTuple):
 
     def labels(self, name: Name) -> ColumnValues:
         """Return the codes of a categorical column."""
-        codes, _ = self.table.levels([name], lambda _: False)
-        column = np.asarray(codes.columns[0])
-        times = kernels.count_codes([column], codes.sizes, None, 1, self.weight)[0]
+        column, domain = self.table.encoded(name)
+        times = kernels.count_codes([column], [len(domain.levels)], None, 1, self.weight)[0]
         seen = np.flatnonzero(times)
         return ColumnValues(name, ValueCounts(seen, times[seen]), int(np.count_nonzero(column >= 0)), column)
 

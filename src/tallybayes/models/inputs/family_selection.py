@@ -110,7 +110,7 @@ def select_families_by_fold(
     """
     labels = [name for name in names if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
-        table.levels(labels, lambda _: False)  # encode all rows once
+        table.levels(labels)  # encode all rows once
     rows = FamilySelectionRows.of(table, target, weight, fold)
     found, seen, holes = _examine_columns(table, names, frozenset(labels), rows)
     lengths = family_code_lengths(rows, seen)
@@ -202,7 +202,7 @@ def _outside(family: Family, cells: np.ndarray) -> np.ndarray | None:
 
 def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None = None) -> dict[Name, str]:
     """Return the categorical columns in which nearly all values are distinct, with the reason."""
-    table.levels(labels, lambda _: False)  # encode all rows once
+    table.levels(labels)  # encode all rows once
     rows = FamilySelectionRows.of(table, None, weight)
     seen = [rows.labels(name) for name in labels]
     found = {one.name: why_uninformative(one, rows.subsampling_factor) for one in seen if len(one.values) > 1}

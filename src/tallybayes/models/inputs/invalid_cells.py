@@ -89,8 +89,7 @@ def _check_levels(table: Table, name: Name, domain: Domain) -> _Cells | None:
     if isinstance(column, np.ndarray) and domain.kind and column.dtype.kind in _LEVEL_DTYPES[domain.kind]:
         return None
     try:  # the codes are kept by the table, and scoring uses them
-        _, (levels,) = table.levels([name], lambda _: False)
-        levels.in_kind_of(domain)
+        table.encoded(name)[1].in_kind_of(domain)
         return None
     except LabelError:
         pass

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tallybayes.data.encoding import is_missing
+from tallybayes.data.encoding import count_levels, is_missing
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
 from tallybayes.models.inputs.features import continuous_target
@@ -18,17 +20,22 @@ from tallybayes.tally.factor import Name
 _MOST_NUMBERS = 20  # distinct integers that are accepted as classes for any number of rows
 
 
-class Labels(NamedTuple):
-    """The labels of rows: codes (−1 if missing), their levels, and the number of rows of each level."""
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of rows: codes (−1 if missing), and their levels."""
 
     codes: np.ndarray
     domain: Domain
-    rows: np.ndarray
 
-    @property
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The number of rows of each level."""
+        return count_levels(self.codes, len(self.domain.levels))
+
+    @cached_property
     def n_missing(self) -> int:
         """The number of rows without a label."""
-        return len(self.codes) - int(self.rows.sum())
+        return int(np.count_nonzero(self.codes < 0))
 
     def check_complete(self, hint: str, marker: Any = None) -> None:
         """Raise LabelError with the first row without a label, if there is one."""
@@ -52,7 +59,7 @@ class Labels(NamedTuple):
 
 
 def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
-    """Return the labels of the rows; the table encodes and counts them once.
+    """Return the labels of the rows; the table encodes them once.
 
     Parameters
     ----------
@@ -61,24 +68,25 @@ def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
     marker : label, optional
         The value of a missing label, besides None and NaN.
     """
-    column = table.column(target)
-    if not is_missing(marker) and not isinstance(marker, bool | int | float | str | np.generic):
-        raise DataError(f"missing_label is {marker!r}; expected a label, such as -1 or '?', or None.")
-    if not is_missing(marker) and isinstance(column, np.ndarray) and column.dtype == object:
-        shown = [None if _is_same(label, marker) else label for label in column]  # it may have another type
-        table = Table({target: np.array([*shown, None], dtype=object)[:-1]})
+    if marker is not None:
+        table = _without_marker(table, target, marker)
     try:
-        found, (local,) = table.levels([target], lambda _: True)
+        codes, domain = table.encoded(target, True)
     except LabelError as error:
         raise continuous_target(error) from None
-    codes = np.asarray(found.columns[0])
-    rows = table.rows_of_levels(target, ordered=True)
-    marked = [] if marker is None else [k for k, level in enumerate(local.levels) if _is_same(level, marker)]
-    if marked:
-        codes = np.where(np.isin(codes, marked), -1, codes.astype(np.intp))
-        rows = rows.copy()
-        rows[marked] = 0
-    return Labels(codes, local, rows)
+    marked = [] if marker is None else [k for k, level in enumerate(domain.levels) if _is_same(level, marker)]
+    return Labels(np.where(np.isin(codes, marked), -1, codes.astype(np.intp)) if marked else codes, domain)
+
+
+def _without_marker(table: Table, target: Name, marker: Any) -> Table:
+    """Return the table without the value of a missing label in labels of objects, where it may have another type."""
+    if not is_missing(marker) and not isinstance(marker, bool | int | float | str | np.generic):
+        raise DataError(f"missing_label is {marker!r}; expected a label, such as -1 or '?', or None.")
+    column = table.column(target)
+    if is_missing(marker) or not isinstance(column, np.ndarray) or column.dtype != object:
+        return table
+    shown = [None if _is_same(label, marker) else label for label in column]
+    return Table({target: np.array([*shown, None], dtype=object)[:-1]})
 
 
 def new_names(levels: list[Any], n_more: int, taken: Any = None) -> list[Any]:

@@ -222,11 +222,11 @@ def _offsets(lengths: Any, n_steps: int) -> np.ndarray:
 
 def _from_frame(table: Table, sequence: str, order: str | None) -> Sequences:
     """Return time steps sorted by sequence, in order of appearance, and by time."""
-    codes, domains = table.levels([sequence], lambda _: False)
-    which = np.asarray(codes.columns[0]).astype(np.int64)
+    codes, domain = table.encoded(sequence)
+    which = codes.astype(np.int64)
     if (which < 0).any():
         raise DataError(f"row {int(np.flatnonzero(which < 0)[0])} has no {sequence!r}; expected one for every step.")
-    first = np.full(len(domains[0].levels), table.n_rows, dtype=np.int64)
+    first = np.full(len(domain.levels), table.n_rows, dtype=np.int64)
     np.minimum.at(first, which, np.arange(table.n_rows))
     rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")[which]
     keys: list[np.ndarray] = [rank]

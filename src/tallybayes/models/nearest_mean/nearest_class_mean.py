@@ -419,8 +419,8 @@ class NearestClassMean(ClassifierMixin, Model):
     def _train(self, X: Rows, y: Labels, sample_weight: SampleWeights) -> None:
         table, weight = read_more_rows(self, X, y, sample_weight)
         rows = complete_cells(table, self.tally_.factors[1])
-        encoded, (observed_classes,) = table.levels([self._target], lambda _: True)
-        codes = self._class_domain.positions_of(observed_classes.levels)[np.asarray(encoded.columns[0])]
+        encoded, observed_classes = table.encoded(self._target, True)
+        codes = self._class_domain.positions_of(observed_classes.levels)[encoded]
         weights = check_weight(weight, table.n_rows)
         used = slice(None) if weights is None else weights > 0
         weights = np.ones(table.n_rows) if weights is None else weights

@@ -31,9 +31,9 @@ def booleans_to_levels(table: Table, levels: Mapping[Name, Iterable[Any]]) -> Ta
     for name, node_levels in levels.items():
         words = boolean_levels(node_levels) if name in columns and not table.is_block(name) else {}
         if words and _may_be_boolean(table, name):
-            block, (domain,) = table.levels([name], lambda _: False)
+            column, domain = table.encoded(name)
             if domain.kind == "bool":
-                codes = np.asarray(block.columns[0]).astype(np.int32)
+                codes = column.astype(np.int32)
                 dictionary = pa.array([words[level] for level in domain.levels], pa.string())
                 columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), dictionary)
     if all(columns[name] is column for name, column in table.columns.items()):

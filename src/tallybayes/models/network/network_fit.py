@@ -240,7 +240,7 @@ def count_more_table(model: BayesianNetwork, table: Table, sample_weight: Sample
     if model.missing == "em":
         exempt = tally.schema.missing_level_domains
         for name in (n for factor in tally.factors for n in factor.level_columns if str(n) not in exempt):
-            if (np.asarray(table.levels([name], lambda _: True)[0].columns[0]) < 0).any():
+            if (table.encoded(name, True)[0] < 0).any():
                 raise _missing_cells(name)
         for name in dict.fromkeys(n for factor in filter(is_linear, tally.factors) for n in factor.columns):
             if np.isnan(np.asarray(table.numbers([name]), dtype=float)).any():
@@ -263,8 +263,9 @@ def _checked_table(table: Table, factors: Sequence[Factor], declared: Mapping[Na
         raise DataError.unknown_column(absent, table.columns)
     names = [name for name in table.columns if name in declared]
     sets = [(*f.given, column) for f in factors for column in f.level_columns or f.given[:1] if f.given]
-    table = table.compacted(sets, lambda name: declared[name] is None)
-    domains = table.levels(names, lambda name: declared[name] is None)[1]
+    ordered = [name for name in names if declared[name] is None]
+    table = table.compacted(sets, ordered)
+    domains = table.levels(names, ordered)[1]
     sizes = {name: max(1, len(d.levels), len(declared[name] or ())) for name, d in zip(names, domains, strict=True)}
     check_sizes(factors, sizes)
     return table

@@ -87,6 +87,6 @@ def codes_of(model: BayesianNetwork, table: Table, target: Name) -> np.ndarray:
         )
     if target not in table.columns:
         raise DataError.unknown_column([target], table.columns)
-    block, (local,) = with_missing_levels(network.domains, table).levels([target], lambda _: False)
+    codes, local = with_missing_levels(network.domains, table).encoded(target)
     position = np.append(network.tally.domains[str(target)].positions_of(local.levels), -1)
-    return position[np.asarray(block.columns[0]).astype(np.intp)]
+    return position[codes.astype(np.intp)]

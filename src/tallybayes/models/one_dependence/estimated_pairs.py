@@ -88,7 +88,7 @@ class EstimatedPairs(ABC):
         discretized = discretize(self.columns, table)
         if self.unseen == "error":
             return list(factor_cells(discretized, counts.names, Categorical(), counts.domains, "error").T)
-        encoded, local_domains = discretized.levels(counts.names, lambda _: False)
+        encoded, local_domains = discretized.levels(counts.names)
         columns = list(encoded.columns.T) if isinstance(encoded.columns, np.ndarray) else list(encoded.columns)
         out = []
         for column, local, domain, name in zip(columns, local_domains, counts.domains, counts.names, strict=True):

@@ -22,6 +22,7 @@ from tallybayes.errors import (
     StatisticsError,
     TallybayesError,
 )
+from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.classification.classifier import Classifier
@@ -41,7 +42,7 @@ from tallybayes.models.one_dependence.pair_counts import (
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import Selected
-from tallybayes.typing import ClassPrior, Columns, Name, Priors
+from tallybayes.typing import ClassPrior, Columns, Name, Priors, SampleWeights
 
 _NO_EVIDENCE = (
     "{}: the priors of their tables come from the same counts.\n"
@@ -205,13 +206,23 @@ class OneDependenceClassifier(Classifier):
                 raise continuous_target(error) from None
             raise
         discretized = self._discretize(table)
-        sizes = [len(discretized.levels([name], lambda _: False)[1][0].levels) for name in self._columns.families]
-        check_memory(type(self).__name__, len(discretized.levels([target], lambda _: True)[1][0].levels), sizes)
+        sizes = [len(discretized.encoded(name)[1].levels) for name in self._columns.families]
+        check_memory(type(self).__name__, len(discretized.encoded(target, True)[1].levels), sizes)
         return pair_factors(self._columns, target)
 
     def _discretize(self, table: Table) -> Table:
         """Return the rows with numbers as bins."""
         return discretize(self._columns, table)
+
+    def _count_initial_rows(
+        self, table: Table, weight: SampleWeights, factors: list[Factor]
+    ) -> tuple[Tally, EMSummary | None]:
+        """Return the tally of the first rows, with numbers as bins."""
+        return super()._count_initial_rows(self._discretize(table), weight, factors)
+
+    def _count_more_rows(self, table: Table, weight: SampleWeights) -> Tally:
+        """Return the tally of more rows, with numbers as bins."""
+        return super()._count_more_rows(self._discretize(table), weight)
 
     def _check_mergeable(self, other: Self) -> None:
         """Raise StatisticsError if columns have different bins."""

@@ -62,8 +62,8 @@ def predict_missing(
     for index, (name, domain) in enumerate(zip(pairs.counts.names, pairs.counts.domains, strict=True)):
         family = pairs.columns.families[name]
         missing_level = pairs.columns.absent_level(name, domain)
-        cells, (local,) = discretized.levels([name], lambda _: False)
-        codes = np.asarray(cells.columns[0]).astype(np.int64)  # an unseen level is not missing
+        cells, local = discretized.encoded(name)
+        codes = cells.astype(np.int64)  # an unseen level is not missing
         missing = codes < 0
         if missing_level is not None:
             missing |= codes == pairs.columns.absent_level(name, local)

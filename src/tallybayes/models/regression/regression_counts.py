@@ -157,8 +157,8 @@ def _apart(total: Tally, columns: Sequence[Name], targets: Sequence[Name]) -> Ta
 
 def levels_in(table: Table, name: Name) -> tuple[Any, ...]:
     """Return the levels that occur in a column."""
-    codes, (domain,) = table.levels([name], lambda _: True)
-    seen = np.unique(np.asarray(codes.columns[0]).astype(np.int64))
+    codes, domain = table.encoded(name, True)
+    seen = np.unique(codes.astype(np.int64))
     return tuple(domain.levels[code] for code in seen.tolist() if 0 <= code < len(domain.levels))
 
 
@@ -173,7 +173,7 @@ def _anchors(like: Tally | None, factor: Factor) -> Tally | None:
 
 def _check_groups_present(table: Table, by: Name) -> None:
     """Raise DataError if the group of a row is missing."""
-    codes = np.asarray(table.levels([by], lambda _: True)[0].columns[0])
+    codes = table.encoded(by, True)[0]
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
         raise DataError(

@@ -141,7 +141,7 @@ def _is_categorical(table: Table, name: Name) -> bool:
     if table.kind(name) in ("sparse", "text") or table.is_block(name):
         kind = f"{table.kind(name)} or a block"
         raise DataError.wrong_type(f"column {name!r}", kind, "one number or level in every row", "Make it dense.")
-    return table.kind(name) == "label" and bool((table.levels([name], lambda _: True)[0].columns[0] >= 0).any())
+    return table.kind(name) == "label" and bool((table.encoded(name, True)[0] >= 0).any())
 
 
 def named_targets(y: Labels | None) -> list[Name]:

@@ -211,7 +211,7 @@ class EnsemblePlane(PredictedPlane):
             if not side.levels:
                 cells.append(chunk_of(table.numbers([side.key]), slice(None))[:, 0])
                 continue
-            codes, domain = table.encoded(side.key, False)
+            codes, domain = table.encoded(side.key)
             code_of = {level: code for code, level in enumerate(side.levels)}
             positions = np.array([*(code_of.get(level, np.nan) for level in domain.levels), np.nan])
             cells.append(positions[codes])

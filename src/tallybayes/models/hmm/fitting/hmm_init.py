@@ -222,7 +222,7 @@ def _distinct_steps(em: BaumWelch, steps: np.ndarray) -> tuple[np.ndarray, np.nd
     """
     if not em.is_coded:
         return steps, slice(None)
-    codes, domain = em.sequences.table.encoded(em.emissions[0].columns[0], False)
+    codes, domain = em.sequences.table.encoded(em.emissions[0].columns[0])
     example = np.zeros(len(domain.levels) + 1, dtype=np.intp)  # the last element is of code −1, missing
     example[codes[steps]] = steps
     return example, codes[steps]

@@ -196,8 +196,8 @@ def _replace_impossible(inference: NetworkInference, predictions: RowPredictions
 
 def _fill_missing(table: Table, node: Name, predicted: np.ndarray) -> np.ndarray:
     """Return the cells of a column, with predictions for the missing ones."""
-    block, (domain,) = table.levels([node], lambda _: False)
-    codes = np.asarray(block.columns[0]).astype(np.intp)
+    codes, domain = table.encoded(node)
+    codes = codes.astype(np.intp)
     observed = codes >= 0
     if not observed.any():
         return predicted

@@ -126,7 +126,7 @@ def encode_columns(
 ) -> EncodedRows:
     """Encode the levels of some columns in the rows of positive weight."""
     with_missing = [name for name in names if families[name].present_family is not None]
-    table = with_missing_level(table, with_missing, lambda _: True)
+    table = with_missing_level(table, with_missing, with_missing)
     if weight is not None and not (weight > 0).all():
         table, weight = table.rows(np.flatnonzero(weight > 0)), weight[weight > 0]
     weight = None if weight is None or (weight == 1).all() else np.ascontiguousarray(weight, dtype=np.float64)
@@ -149,9 +149,8 @@ def _missing_cells(rows: EncodedRows) -> DataError:
 
 def _encode(table: Table, name: Name, family: Family) -> tuple[np.ndarray, tuple[Any, ...], np.ndarray]:
     """Return a column as codes of its levels, the levels that occur or are declared, and its observed cells."""
-    block, (domain,) = table.levels([name], lambda _: True)
-    columns = block.columns
-    cells = np.asarray(columns[:, 0] if isinstance(columns, np.ndarray) else columns[0]).astype(np.int64)
+    codes, domain = table.encoded(name, True)
+    cells = codes.astype(np.int64)
     n = len(domain.levels)
     observed = (cells >= 0) & (cells < n)
     occurs = np.bincount(cells[observed], minlength=n) > 0
