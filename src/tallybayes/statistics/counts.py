@@ -32,16 +32,8 @@ class Segments:
     def __init__(self, sizes: object) -> None:
         self.sizes = np.asarray(sizes, dtype=np.int64).reshape(-1)
         self.offsets = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return len(self.sizes)
-
-    @property
-    def n_cells(self) -> int:
-        """Length of the flat axis."""
-        return int(self.offsets[-1])
+        self.n_columns = len(self.sizes)
+        self.n_cells = int(self.offsets[-1])  # length of the flat axis
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Segments) and np.array_equal(self.sizes, other.sizes)

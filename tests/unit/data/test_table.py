@@ -347,7 +347,7 @@ def test_two_thousand_columns_of_labels():
 
 def test_a_block_of_codes_is_counted_where_it_lies():
     codes = np.random.default_rng(1).integers(0, 200, (50, 4)).astype(np.uint8)
-    block, domains = open_table(codes).levels((0, 1, 2, 3), lambda _: False)
+    block, domains = open_table(codes).levels((0, 1, 2, 3))
     assert np.shares_memory(block.columns, codes)
     assert [len(domain.levels) for domain in domains] == (codes.max(axis=0) + 1).tolist()
 

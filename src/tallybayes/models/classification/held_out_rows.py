@@ -166,7 +166,7 @@ def _count_by_fold(
     target = model.input_format_.target
     factors = [class_factor(target), *model._make_factors(table, target, weight)]
     schema = Schema(sorted_domains=(str(target),))
-    rows, given, name = model._discretize(table), factors, free_name("fold", list(table.columns))
+    rows, given, name = model._discretize(table), factors, free_name("fold", table.columns)
     if not folds.one_by_one:
         rows = rows.with_column(name, folds.fold)
         given = [Factor(factor.columns, (name, *factor.given), factor.family) for factor in factors]

@@ -180,7 +180,7 @@ def is_missing(table: Table, name: Name) -> np.ndarray:
 
 def absent_name(name: Name, table: Table) -> str:
     """Return the name of a column's missing-value indicator."""
-    return free_name(f"{name} is missing", list(table.columns))
+    return free_name(f"{name} is missing", table.columns)
 
 
 def check_columns(table: Table, target: Labels) -> None:

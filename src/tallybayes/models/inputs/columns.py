@@ -99,7 +99,8 @@ def _unread(requested: Sequence[tuple[tuple[Name, ...], Any]], n_named: int, tab
     """
     read = [(n, names, family) for n, (names, family) in enumerate(requested) if family != _IGNORE]
     read = [(n, names, f) for n, names, f in read if not isinstance(f, Family) or f.cell_type != "text"]
-    reasons = {name: reason for _, names, _ in read for name in names if (reason := table.unread(name))}
+    known = {name for _, names, _ in read for name in names}
+    reasons = {name: reason for name in table.columns if name in known and (reason := table.unread(name))}
     if reasons:
         named = {name for n, names, f in read if n < n_named or isinstance(f, Family) for name in names}
         is_alone = not any(f != _IGNORE and reasons.keys().isdisjoint(names) for names, f in requested)

@@ -33,6 +33,7 @@ def open_features(X: Rows) -> Table:
     """Return X as a table; unusual arrays are checked by scikit-learn."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
         return open_table(X)
+    X = as_rows(X)
     if isinstance(X, Table | Mapping | NamedMatrix) or _is_framed(X) or open_source(X) is not None:
         table = open_table(X)
         if not table.columns:
@@ -195,7 +196,7 @@ def read_target(y: Labels | None, n_rows: int) -> tuple[Any, Any]:
             "this classifier requires y to be passed, but the target y is None.\n"
             "    Pass one label for every row, or the name of the column that holds them."
         )
-    column = y = only_column(y)
+    column = y = y if isinstance(y, np.ndarray) else only_column(y)
     if not hasattr(y, "to_arrow") and not hasattr(y, "to_numpy"):
         from sklearn.utils.validation import column_or_1d
 
@@ -220,7 +221,7 @@ def read_target(y: Labels | None, n_rows: int) -> tuple[Any, Any]:
 
 def only_column(y: Any) -> Any:
     """Return the target; of a data frame with one column, the column."""
-    if isinstance(y, np.ndarray | list | tuple) or not _is_framed(y) or hasattr(y, "nnz"):
+    if isinstance(y, list | tuple) or not _is_framed(y) or hasattr(y, "nnz"):
         return y
     import narwhals as nw
 
@@ -255,13 +256,13 @@ def target_name(y: Labels | None, default: str, table: Table) -> str:
     """Return the name of a Series of targets, or the default, with underscores where X has a column of that name."""
     name = getattr(y, "name", None)
     if not isinstance(name, str) or not name:
-        return free_name(default, list(table.columns))
+        return free_name(default, table.columns)
     if name in table.columns and np.array_equal(as_array(table.columns[name]), as_array(y)):
         warn(f"column {name!r} of X equals y: the model predicts the target from itself.\n    Drop it from X.")
-    return free_name(name, list(table.columns))
+    return free_name(name, table.columns)
 
 
-def free_name(wanted: str, taken: Sequence[Name]) -> str:
+def free_name(wanted: str, taken: Collection[Name]) -> str:
     """Return an unused column name."""
     while wanted in taken:
         wanted += "_"

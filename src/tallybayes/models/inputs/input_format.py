@@ -137,10 +137,11 @@ class RowReader(FeatureReader, Protocol):
 
 def read_initial_rows(X: Rows, y: Labels | None, sample_weight: SampleWeights) -> tuple[InputFormat, Table, Any]:
     """Return the format of the first rows, X and y as one table, and the weights."""
-    X = as_rows(X)
     table, weight = with_weight(open_features(X), sample_weight)
     target = y if is_name(y) else None
-    parts = with_parts_of_dates(table, keep=() if target is None else (target,))
+    parts = table
+    if table.matrix is None:
+        parts = with_parts_of_dates(table, keep=() if target is None else (target,))
     dates = () if parts is table else dates_among(table, parts)
     n_features, columns = _describe_features(X, table, target)
     if target is not None:

@@ -35,7 +35,8 @@ class Labels:
     @cached_property
     def n_missing(self) -> int:
         """The number of rows without a label."""
-        return int(np.count_nonzero(self.codes < 0))
+        is_complete = self.codes.min(initial=0) >= 0  # mostly; it needs no copy
+        return 0 if is_complete else int(np.count_nonzero(self.codes < 0))
 
     def check_complete(self, hint: str, marker: Any = None) -> None:
         """Raise LabelError with the first row without a label, if there is one."""
