@@ -61,7 +61,7 @@ struct BorrowedCodedRows {
   }
 };
 
-nb::tuple to_parts(const Trees& trees) {
+nb::tuple to_parts(const GrownTrees& trees) {
   std::vector<int32_t> nodes(trees.nodes.size() * 3);
   for (size_t k = 0; k < trees.nodes.size(); k++) {
     nodes[3 * k] = trees.nodes[k].column, nodes[3 * k + 1] = trees.nodes[k].next, nodes[3 * k + 2] = trees.nodes[k].cut;
@@ -76,18 +76,9 @@ nb::tuple to_parts(const Trees& trees) {
 // tallybayes/kernels/forest.py validates the arguments; whatever could crash is checked again here.
 class PythonTrees {
  public:
-  PythonTrees(nb::handle roots, nb::handle nodes, nb::handle masks, size_t n_columns) {
-    const Line<int64_t> first(roots);
-    const Line<int32_t> parts(nodes);
-    const Line<uint8_t> bits(masks);
-    require(first.size() > 0 && parts.size() % 3 == 0 && bits.size() % 32 == 0);
-    trees_.roots.assign(first.data(), first.data() + first.size());
-    trees_.nodes.resize(parts.size() / 3);
-    for (size_t k = 0; k < trees_.nodes.size(); k++) trees_.nodes[k] = {parts[3 * k], parts[3 * k + 1], parts[3 * k + 2]};
-    trees_.masks.assign(bits.size() / 8, 0);
-    for (size_t k = 0; k < bits.size(); k++) trees_.masks[k / 8] |= static_cast<uint64_t>(bits[k]) << (8 * (k % 8));
-    trees_.n_columns = n_columns;
-    require(trees_.check());
+  PythonTrees(nb::handle roots, nb::handle nodes, nb::handle masks, size_t n_columns)
+      : trees_(arrays_of(roots, nodes, masks), n_columns) {
+    require(trees_.valid());
   }
 
   size_t n_leaves() const { return trees_.n_leaves(); }
@@ -206,6 +197,20 @@ class PythonTrees {
     }
   };
 
+  static GrownTrees arrays_of(nb::handle roots, nb::handle nodes, nb::handle masks) {
+    const Line<int64_t> first(roots);
+    const Line<int32_t> parts(nodes);
+    const Line<uint8_t> bits(masks);
+    require(parts.size() % 3 == 0 && bits.size() % 32 == 0);
+    GrownTrees out;
+    out.roots.assign(first.data(), first.data() + first.size());
+    out.nodes.resize(parts.size() / 3);
+    for (size_t k = 0; k < out.nodes.size(); k++) out.nodes[k] = {parts[3 * k], parts[3 * k + 1], parts[3 * k + 2]};
+    out.masks.assign(bits.size() / 8, 0);
+    for (size_t k = 0; k < bits.size(); k++) out.masks[k / 8] |= static_cast<uint64_t>(bits[k]) << (8 * (k % 8));
+    return out;
+  }
+
   // Numbers for every class in every leaf.
   template <class T>
   Line<T> leaf_sums(nb::handle array, size_t n_classes) const {
@@ -254,7 +259,7 @@ nb::tuple python_grow_forest(const nb::tuple& rows, size_t columns_tried, bool r
   require(names.size() == given.rows.n);
   const ForestOptions options{columns_tried, random_cuts, min_leaf, max_depth, names.data(),
                               bag, seed, first_tree, n_trees};
-  Trees grown;
+  GrownTrees grown;
   {
     const nb::gil_scoped_release released;
     grown = grow_forest(given.rows, options, threads);
@@ -277,7 +282,7 @@ nb::tuple python_grow_chains(const nb::tuple& rows, size_t n_chains, size_t colu
     const nb::gil_scoped_release released;
     grown = grow_chains(given.rows, options, threads);
   }
-  const size_t n_classes = given.rows.n_classes, n_leaves = grown.trees.n_leaves(), n_losses = grown.loss.size();
+  const size_t n_classes = given.rows.n_classes, n_leaves = grown.scores.size() / given.rows.n_classes, n_losses = grown.loss.size();
   const nb::tuple trees = to_parts(grown.trees);
   return nb::make_tuple(trees[0], trees[1], trees[2], to_array(std::move(grown.scores), {n_leaves, n_classes}),
                         to_array(std::move(grown.loss), {n_losses}));

@@ -219,7 +219,14 @@ class ChainGrower {
   }
 
   int32_t outside_leaf(const TreeInProgress& tree, size_t i) const {
-    return static_cast<int32_t>(leaf_of(tree.nodes.data(), tree.masks.data(), by_row_ + i * data_.n_columns));
+    const TreeNode* node = tree.nodes.data();
+    while (node->column >= 0) {
+      const uint8_t code = by_row_[i * data_.n_columns + static_cast<size_t>(node->column)];
+      const bool left = node->cut >= 0 ? goes_left(node->cut, code)
+                                       : tree.masks[4 * static_cast<size_t>(~node->cut) + (code >> 6)] >> (code & 63) & 1;
+      node = left ? node + 1 : tree.nodes.data() + node->next;
+    }
+    return node->next;
   }
 
   const GrowthRows& data_;
@@ -283,7 +290,7 @@ GrownChains grow_chains(const GrowthRows& rows, const ChainOptions& options, siz
       out.scores.insert(out.scores.end(), chain.scores[t].begin(), chain.scores[t].end());
     }
   }
-  out.trees = joined_trees(kept, rows.n_columns);
+  out.trees = joined_trees(kept);
   for (const int64_t total : loss) out.loss.push_back(static_cast<double>(total) / (fixed * static_cast<double>(rows.unit)));
   return out;
 }

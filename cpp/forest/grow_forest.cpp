@@ -156,10 +156,9 @@ class TreeGrower {
     if (low == 0 && cut > 0 && random.below(2)) cut |= 256;
     std::fill(left_.begin(), left_.end(), 0);
     left_weight_ = 0;
-    const TreeNode node{0, 0, cut};
     for (size_t q = part.first; q < part.last; q++) {
       const Row row = rows_[q];
-      const int64_t weight = goes_left(node, nullptr, x[row.index]) ? row.weight : 0;
+      const int64_t weight = goes_left(cut, x[row.index]) ? row.weight : 0;
       left_[static_cast<size_t>(row.y)] += weight;
       left_weight_ += weight;
     }
@@ -287,7 +286,7 @@ class TreeGrower {
 
 }  // namespace
 
-Trees grow_forest(const GrowthRows& rows, const ForestOptions& options, size_t threads) {
+GrownTrees grow_forest(const GrowthRows& rows, const ForestOptions& options, size_t threads) {
   std::vector<TreeInProgress> grown(options.n_trees);
   auto process = [&](TreeGrower& grower, size_t t, Order&) {
     grown[t] = grower.grow(options.first_tree + t);
@@ -296,7 +295,7 @@ Trees grow_forest(const GrowthRows& rows, const ForestOptions& options, size_t t
   const double cells = static_cast<double>(options.n_trees) * static_cast<double>(rows.n) * 32;
   run_parts(options.n_trees, choose_threads(threads, options.n_trees, cells), 1,
             [&] { return TreeGrower(rows, options); }, process, [](TreeGrower&) {});
-  return joined_trees(grown, rows.n_columns);
+  return joined_trees(grown);
 }
 
 }  // namespace tallybayes

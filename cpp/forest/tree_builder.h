@@ -52,7 +52,7 @@ inline void add_node(TreeInProgress& tree, const NodeRows& rows, const Split& sp
 }
 
 inline bool split_left(const Split& split, uint8_t code) {
-  return split.categorical ? split.left[code] : goes_left({0, 0, split.cut}, nullptr, code);
+  return split.categorical ? split.left[code] : goes_left(split.cut, code);
 }
 
 // Codes that no row of the node has go where most rows go.
@@ -81,9 +81,8 @@ class ColumnDraw {
   size_t left_;
 };
 
-inline Trees joined_trees(std::vector<TreeInProgress>& parts, size_t n_columns) {
-  Trees out;
-  out.n_columns = n_columns;
+inline GrownTrees joined_trees(std::vector<TreeInProgress>& parts) {
+  GrownTrees out;
   for (TreeInProgress& part : parts) {
     const auto n_masks = static_cast<int32_t>(out.masks.size() / 4);
     for (TreeNode& node : part.nodes) {
@@ -92,7 +91,6 @@ inline Trees joined_trees(std::vector<TreeInProgress>& parts, size_t n_columns) 
     out.nodes.insert(out.nodes.end(), part.nodes.begin(), part.nodes.end());
     out.masks.insert(out.masks.end(), part.masks.begin(), part.masks.end());
     out.roots.push_back(static_cast<int64_t>(out.nodes.size()));
-    out.leaves.push_back(out.leaves.back() + part.n_leaves);
     part = TreeInProgress();
   }
   return out;

@@ -10,6 +10,8 @@ namespace tallybayes {
 namespace {
 
 constexpr size_t block_rows = 512;
+constexpr size_t most_together = 8192;     // rows that go down a tree together
+constexpr size_t bytes_together = 524288;  // of their sums
 
 struct Nothing {};
 const auto nothing = [] { return Nothing{}; };
@@ -38,7 +40,7 @@ void for_rows(size_t n, size_t threads, double cells, Work work) {
 
 // The weights of the classes in all nodes of a tree, (nodes, classes).
 void node_counts(const Trees& trees, size_t t, const int64_t* counts, size_t n_classes, std::vector<int64_t>& sums) {
-  const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+  const Trees::Node* tree = trees.root(t);
   const auto n_nodes = static_cast<size_t>(trees.roots[t + 1] - trees.roots[t]);
   const int64_t* leaves = counts + static_cast<size_t>(trees.leaves[t]) * n_classes;
   sums.resize(n_nodes * n_classes);
@@ -70,43 +72,87 @@ double work_of(const Trees& trees, size_t n) { return static_cast<double>(trees.
 
 }  // namespace
 
-size_t Trees::most_nodes() const {
-  int64_t most = 0;
-  for (size_t t = 0; t < n_trees(); t++) most = std::max(most, roots[t + 1] - roots[t]);
-  return static_cast<size_t>(most);
-}
-
-bool Trees::check() {
-  leaves.assign(1, 0);
-  if (roots.empty() || roots[0] != 0 || static_cast<size_t>(roots.back()) != nodes.size()) return false;
-  const auto n_masks = static_cast<int64_t>(masks.size() / 4);
+Trees::Trees(const GrownTrees& grown, size_t columns) : roots(grown.roots), leaves{0}, n_columns(columns) {
+  if (roots.empty() || roots[0] != 0 || static_cast<size_t>(roots.back()) != grown.nodes.size()) return;
+  const auto n_masks = static_cast<int64_t>(grown.masks.size() / 4);
+  if (n_masks >= (int64_t{1} << 27) - n_cuts) return;
   for (size_t t = 0; t < n_trees(); t++) {
     const int64_t first = roots[t], n_nodes = roots[t + 1] - first;
-    if (n_nodes <= 0 || static_cast<size_t>(roots[t + 1]) > nodes.size()) return false;
-    int32_t n_leaves = 0;
+    if (n_nodes <= 0 || static_cast<size_t>(roots[t + 1]) > grown.nodes.size()) return;
+    int32_t n = 0;
     for (int64_t k = 0; k < n_nodes; k++) {
-      const TreeNode& node = nodes[static_cast<size_t>(first + k)];
+      const TreeNode& node = grown.nodes[static_cast<size_t>(first + k)];
       if (node.column < 0) {
-        if (node.next != n_leaves++) return false;
+        if (node.next != n++) return;
         continue;
       }
-      if (static_cast<size_t>(node.column) >= n_columns || node.next <= k + 1 || node.next >= n_nodes) return false;
-      if (node.cut >= 512 || (node.cut < 0 && ~static_cast<int64_t>(node.cut) >= n_masks)) return false;
+      if (static_cast<size_t>(node.column) >= n_columns || node.next <= k + 1 || node.next >= n_nodes) return;
+      if (node.cut >= n_cuts || (node.cut < 0 && ~static_cast<int64_t>(node.cut) >= n_masks)) return;
     }
-    if (2 * static_cast<int64_t>(n_leaves) != n_nodes + 1) return false;
-    leaves.push_back(leaves.back() + n_leaves);
+    if (2 * static_cast<int64_t>(n) != n_nodes + 1) return;
+    leaves.push_back(leaves.back() + n);
   }
-  return true;
+  tests.assign(32 * (n_cuts + static_cast<size_t>(n_masks)), 0);
+  for (size_t bit = 0; bit < size_t{n_cuts} * 256; bit++) {
+    const bool left = tallybayes::goes_left(static_cast<int32_t>(bit >> 8), static_cast<uint8_t>(bit & 255));
+    tests[bit >> 3] |= static_cast<uint8_t>(left << (bit & 7));
+  }
+  for (size_t k = 0; k < grown.masks.size() * 8; k++) {
+    tests[32 * n_cuts + k] = static_cast<uint8_t>(grown.masks[k / 8] >> (8 * (k % 8)));
+  }
+  nodes.reserve(grown.nodes.size());
+  for (const TreeNode& node : grown.nodes) {
+    const uint32_t test = node.cut >= 0 ? static_cast<uint32_t>(node.cut) : n_cuts + static_cast<uint32_t>(~node.cut);
+    nodes.push_back({node.column < 0 ? -1 : node.column, static_cast<uint32_t>(node.next), 32 * test});
+  }
+  valid_ = true;
+}
+
+void LeafFinder::find(const Trees& trees, size_t t, const uint8_t* codes, size_t n) {
+  const Trees::Node* tree = trees.root(t);
+  const auto n_nodes = static_cast<size_t>(trees.roots[t + 1] - trees.roots[t]);
+  leaf.assign(n, 0);
+  if (n_nodes == 1) return;
+  if (n > n_nodes / 16) {  // nearly all nodes are visited
+    for (size_t k = 0; k < n_nodes; k += 5) __builtin_prefetch(tree + k);
+  }
+  inner_.resize(n);
+  for (size_t i = 0; i < n; i++) inner_[i] = static_cast<uint64_t>(i) << 32;
+  uint64_t* inner = inner_.data();
+  uint32_t* found = leaf.data();
+  for (size_t n_inner = n; n_inner > 0;) {
+    size_t kept = 0;
+    for (size_t q = 0; q < n_inner; q++) {
+      const size_t i = inner[q] >> 32;
+      const auto here = static_cast<uint32_t>(inner[q]);
+      const Trees::Node& node = tree[here];
+      const uint32_t left = 0 - trees.goes_left(node, codes[i * trees.n_columns + static_cast<size_t>(node.column)]);
+      const uint32_t next = node.next ^ ((node.next ^ (here + 1)) & left);
+      found[i] = tree[next].next;
+      inner[kept] = static_cast<uint64_t>(i) << 32 | next;
+      kept += tree[next].column >= 0;
+    }
+    n_inner = kept;
+  }
+}
+
+size_t rows_together(size_t n, size_t bytes, size_t threads) {
+  const size_t most = std::min(most_together, bytes_together / std::max<size_t>(1, bytes));
+  return std::max<size_t>(64, std::min(most, n / (2 * (threads ? threads : available_threads())) + 1));
 }
 
 void count_leaves(const Trees& trees, const CodedRows& rows, int64_t* counts, size_t threads) {
   std::fill_n(counts, trees.n_leaves() * rows.n_classes, 0);
   for_trees(trees, threads, work_of(trees, rows.n), [&](size_t t) {
-    const TreeNode* tree = trees.nodes.data() + trees.roots[t];
     int64_t* leaves = counts + static_cast<size_t>(trees.leaves[t]) * rows.n_classes;
-    for (size_t i = 0; i < rows.n; i++) {
-      const size_t leaf = leaf_of(tree, trees.masks.data(), rows.codes + i * trees.n_columns);
-      leaves[leaf * rows.n_classes + static_cast<size_t>(rows.y[i])] += rows.weight[i];
+    LeafFinder finder;
+    for (size_t first = 0; first < rows.n; first += most_together) {
+      const size_t m = std::min(most_together, rows.n - first);
+      finder.find(trees, t, rows.codes + first * trees.n_columns, m);
+      for (size_t i = 0; i < m; i++) {
+        const auto leaf = static_cast<size_t>(finder.leaf[i]), y = static_cast<size_t>(rows.y[first + i]);
+        leaves[leaf * rows.n_classes + y] += rows.weight[first + i];
+      }
     }
   });
 }
@@ -116,7 +162,7 @@ void leaf_proba(const Trees& trees, const int64_t* counts, size_t n_classes, con
   for_trees(trees, threads, static_cast<double>(trees.nodes.size() * n_classes), [&](size_t t) {
     std::vector<int64_t> sums;
     node_counts(trees, t, counts, n_classes, sums);
-    const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+    const Trees::Node* tree = trees.root(t);
     const size_t n_nodes = sums.size() / n_classes;
     std::vector<double> p(sums.size(), 1.0 / static_cast<double>(n_classes));  // of the parent, until it is visited
     for (size_t k = 0; k < n_nodes; k++) {
@@ -136,25 +182,36 @@ void leaf_proba(const Trees& trees, const int64_t* counts, size_t n_classes, con
 
 void mean_of_leaves(const Trees& trees, const TreeGroups& groups, const uint8_t* codes, size_t n, size_t n_classes,
                     const float* leaf_values, double* means, size_t threads) {
-  const size_t width = groups.n_groups * n_classes;
-  for_rows(n, threads, work_of(trees, n), [&](size_t first, size_t last) {
-    std::fill(means + first * width, means + last * width, 0.0);
+  struct Worker {
+    LeafFinder finder;
+    std::vector<double> sums;
+  };
+  const Grid grid(n, rows_together(n, n_classes * sizeof(double), threads));
+  auto process = [&](Worker& worker, size_t part, Order&) {
+    const size_t first = grid.first(part), m = grid.last(part) - first;
     for (size_t g = 0; g < groups.n_groups; g++) {
+      worker.sums.assign(m * n_classes, 0.0);
+      double* sums = worker.sums.data();
       for (auto t = static_cast<size_t>(groups.firsts[g]); t < static_cast<size_t>(groups.firsts[g + 1]); t++) {
-        const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+        worker.finder.find(trees, t, codes + first * trees.n_columns, m);
+        const uint32_t* leaf = worker.finder.leaf.data();
         const float* values = leaf_values + static_cast<size_t>(trees.leaves[t]) * n_classes;
-        for (size_t i = first; i < last; i++) {
-          const float* leaf = values + leaf_of(tree, trees.masks.data(), codes + i * trees.n_columns) * n_classes;
-          double* sum = means + i * width + g * n_classes;
-          for (size_t c = 0; c < n_classes; c++) sum[c] += static_cast<double>(leaf[c]);
+        for (size_t i = 0; i < m; i++) {
+          for (size_t c = 0; c < n_classes; c++) {
+            sums[i * n_classes + c] += static_cast<double>(values[leaf[i] * n_classes + c]);
+          }
         }
       }
       const double scale = 1.0 / static_cast<double>(std::max<int64_t>(1, groups.firsts[g + 1] - groups.firsts[g]));
-      for (size_t i = first; i < last; i++) {
-        for (size_t c = 0; c < n_classes; c++) means[i * width + g * n_classes + c] *= scale;
+      for (size_t i = 0; i < m; i++) {
+        double* mean = means + ((first + i) * groups.n_groups + g) * n_classes;
+        for (size_t c = 0; c < n_classes; c++) mean[c] = sums[i * n_classes + c] * scale;
       }
     }
-  });
+    return true;
+  };
+  run_parts(grid.n_parts, choose_threads(threads, grid.n_parts, work_of(trees, n)), 1, [] { return Worker(); }, process,
+            [](Worker&) {});
 }
 
 void held_out_proba(const Trees& trees, const TreeGroups& groups, const CodedRows& rows, const int64_t* counts,
@@ -166,7 +223,7 @@ void held_out_proba(const Trees& trees, const TreeGroups& groups, const CodedRow
   for (size_t g = 0; g < groups.n_groups; g++) {
     for (auto t = static_cast<size_t>(groups.firsts[g]); t < static_cast<size_t>(groups.firsts[g + 1]); t++) {
       node_counts(trees, t, counts, n_classes, sums);
-      const TreeNode* tree = trees.nodes.data() + trees.roots[t];
+      const Trees::Node* tree = trees.root(t);
       for_rows(rows.n, threads, static_cast<double>(rows.n * n_classes) * 8, [&](size_t first, size_t last) {
         std::vector<double> p(n_classes);
         for (size_t i = first; i < last; i++) {
@@ -178,8 +235,7 @@ void held_out_proba(const Trees& trees, const TreeGroups& groups, const CodedRow
             const int64_t* node = sums.data() + k * n_classes;
             if (!back_off(node, n_classes, groups.strength[t], unit, own, rows.weight[i], p.data())) break;
             if (tree[k].column < 0) break;
-            const bool left = goes_left(tree[k], trees.masks.data(), row[tree[k].column]);
-            k = left ? k + 1 : static_cast<size_t>(tree[k].next);
+            k = trees.goes_left(tree[k], row[tree[k].column]) ? k + 1 : static_cast<size_t>(tree[k].next);
           }
           double* sum = means + i * width + g * n_classes;
           for (size_t c = 0; c < n_classes; c++) sum[c] += p[c];

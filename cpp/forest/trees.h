@@ -15,37 +15,59 @@ struct TreeNode {
 };
 static_assert(sizeof(TreeNode) == 12, "nodes are passed as three integers");
 
-struct Trees {
-  std::vector<int64_t> roots{0};   // the first node of every tree, and the end
-  std::vector<TreeNode> nodes;
-  std::vector<uint64_t> masks;     // four words for each mask: the codes that go left
-  std::vector<int64_t> leaves{0};  // the first leaf of every tree, and the end
-  size_t n_columns = 0;
+constexpr int32_t n_cuts = 512;
 
-  size_t n_trees() const { return roots.size() - 1; }
-  size_t n_leaves() const { return static_cast<size_t>(leaves.back()); }
-  size_t most_nodes() const;
-  // Fills `leaves`; false if a row could leave its tree.
-  bool check();
+// Codes up to the cut go left; with bit 8, without missing cells.
+inline bool goes_left(int32_t cut, uint8_t code) {
+  const int32_t shift = cut >> 8;
+  return static_cast<uint8_t>(code - shift) <= static_cast<uint8_t>(cut - shift);
+}
+
+// Trees as they were grown.
+struct GrownTrees {
+  std::vector<int64_t> roots{0};  // the first node of every tree, and the end
+  std::vector<TreeNode> nodes;
+  std::vector<uint64_t> masks;    // four words for each mask: the codes that go left
 };
 
-inline bool goes_left(const TreeNode& node, const uint64_t* masks, uint8_t code) {
-  if (node.cut >= 0) {
-    const int32_t shift = node.cut >> 8;
-    return static_cast<uint8_t>(code - shift) <= static_cast<uint8_t>(node.cut - shift);
-  }
-  const uint64_t* mask = masks + 4 * static_cast<size_t>(~node.cut);
-  return mask[code >> 6] >> (code & 63) & 1;
-}
+// Trees that rows go down. All nodes are alike: a table has one bit for every code, for each cut and for each mask.
+struct Trees {
+  struct Node {
+    int32_t column;   // −1: a leaf
+    uint32_t next;    // the right child, or the number of the leaf, both within the tree
+    uint32_t test;    // the first byte of its bits
+  };
 
-// The leaf of a row within its tree.
-inline size_t leaf_of(const TreeNode* tree, const uint64_t* masks, const uint8_t* row) {
-  const TreeNode* node = tree;
-  while (node->column >= 0) {
-    node = goes_left(*node, masks, row[node->column]) ? node + 1 : tree + node->next;
-  }
-  return static_cast<size_t>(node->next);
-}
+  std::vector<int64_t> roots, leaves;  // the first node and the first leaf of every tree, and the ends
+  std::vector<Node> nodes;
+  std::vector<uint8_t> tests;
+  size_t n_columns;
+
+  Trees(const GrownTrees&, size_t columns);
+  bool valid() const { return valid_; }  // false: a row could leave its tree
+  size_t n_trees() const { return roots.size() - 1; }
+  size_t n_leaves() const { return static_cast<size_t>(leaves.back()); }
+  const Node* root(size_t tree) const { return nodes.data() + roots[tree]; }
+  // 1 or 0.
+  uint32_t goes_left(const Node& node, uint32_t code) const { return tests[node.test + (code >> 3)] >> (code & 7) & 1; }
+
+ private:
+  bool valid_ = false;
+};
+
+// Finds the leaves of many rows within a tree. Branches on codes could not be predicted, so there are none: rows that
+// have not reached a leaf are listed, and each of them advances by one node at a time.
+class LeafFinder {
+ public:
+  std::vector<uint32_t> leaf;
+  void find(const Trees&, size_t tree, const uint8_t* codes, size_t n);
+
+ private:
+  std::vector<uint64_t> inner_;  // the row, and its node
+};
+
+// The size of blocks of rows that go down the trees one after the other; `bytes` are those of the sums of a row.
+size_t rows_together(size_t n, size_t bytes, size_t threads);
 
 // Rows in the order of memory, (n, columns), with their class codes and weights.
 struct CodedRows {
@@ -103,7 +125,7 @@ struct ForestOptions {
 };
 
 // Trees that reduce the class entropy, each from its own sample of the rows.
-Trees grow_forest(const GrowthRows&, const ForestOptions&, size_t threads);
+GrownTrees grow_forest(const GrowthRows&, const ForestOptions&, size_t threads);
 
 struct ChainOptions {
   size_t n_chains, columns_tried, max_depth;
@@ -116,7 +138,7 @@ struct ChainOptions {
 };
 
 struct GrownChains {
-  Trees trees;                // those of the first chain, of the second and so on, equally many
+  GrownTrees trees;           // those of the first chain, of the second and so on, equally many
   std::vector<float> scores;  // (leaves, classes): what each tree adds to the log scores
   std::vector<double> loss;   // sum of the held-out log losses after each tree, in nats
 };

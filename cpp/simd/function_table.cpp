@@ -19,6 +19,7 @@ const Kernels kernels = {
     sum_soft,         write_dense_cells, write_product_cells,
     sum_sparse,       sum_sparse_soft, log_bases,
     pack_rows,        multiply_panels, add_scatter,   squared_lengths,
+    softmax_rows,     fixed_rows,     add_log_ratios,
 };
 
 }  // namespace TALLYBAYES_TIER

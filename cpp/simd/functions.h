@@ -44,6 +44,9 @@ void pack_rows(const RowSet&, size_t, const double*, size_t, double*, double*, d
 void multiply_panels(const double*, const double*, size_t, size_t, size_t, double*);
 void add_scatter(const ScatterBlock&, double*, double*);
 void squared_lengths(const double*, size_t, const double*, const double*, double*);
+void softmax_rows(const float*, size_t, size_t, float*);
+void fixed_rows(const float*, size_t, int32_t*);
+void add_log_ratios(const double*, const double*, const double*, const double*, size_t, double, double, float, float*);
 
 }  // namespace TALLYBAYES_TIER
 }  // namespace tallybayes

@@ -216,6 +216,14 @@ struct Kernels {
 
   // out[row] = ‖A·x − shift‖² for the rows of a panel, panel[column · length_panel + row], and a packed triangle A.
   void (*squared_lengths)(const double* panel, size_t n_blocks, const double* packed, const double* shift, double* out);
+
+  // Class probabilities of log scores, both (classes, n).
+  void (*softmax_rows)(const float* score, size_t n, size_t n_classes, float* proba);
+  // Numbers from 0 on as multiples of 2⁻¹⁶.
+  void (*fixed_rows)(const float* x, size_t n, int32_t* out);
+  // sum += rate · log((n_in + weight · n_out + strength) / (e_in + weight · e_out + strength))
+  void (*add_log_ratios)(const double* n_in, const double* n_out, const double* e_in, const double* e_out, size_t n,
+                         double weight, double strength, float rate, float* sum);
 };
 
 // log x! for whole x below the size of the table; log Γ(x + 1) for everything else.
