@@ -64,7 +64,7 @@ ROOMS["classification"] = SHARED | {"io"}  # one is made of others, and writes t
 KINDS = ("naive_bayes", "discriminant", "nearest_mean", "one_dependence", "mixture")
 ROOMS |= dict.fromkeys(KINDS, SHARED | {"classification"})
 ROOMS["forest"] = SHARED | {"io", "classification"}
-ROOMS["ensemble"] = SHARED | {"io", "classification", *KINDS}
+ROOMS["ensemble"] = SHARED | {"io", "classification", "forest", *KINDS}
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plotting", "pytest": "testing"}
 OPTIONAL |= {"cyclopts": "apps", "rich": None, "networkx": None, "pandas": None, "polars": None, "pyspark": None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -15,12 +16,12 @@ T = TypeVar("T")
 
 def single_blas_thread() -> AbstractContextManager[object]:
     """Return a context in which BLAS and LAPACK use one thread, which is faster for small matrices."""
-    return _blas_libraries().limit(limits=1)
+    return _blas_libraries("scipy.linalg" in sys.modules).limit(limits=1)
 
 
 @cache
-def _blas_libraries() -> ThreadpoolController:
-    """Return the loaded BLAS libraries, found once: finding them can take longer than using them."""
+def _blas_libraries(with_scipy: bool) -> ThreadpoolController:
+    """Return the loaded BLAS libraries, found once with SciPy's and once without: finding them can take long."""
     return ThreadpoolController().select(user_api="blas")
 
 

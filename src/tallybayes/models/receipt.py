@@ -238,7 +238,7 @@ def _sorted(domain: Domain) -> Domain:
 def _tallies(model: Estimator) -> list[Tally]:
     check_is_fitted(model)
     model = _inside(model)
-    return [member.model.tally_ for member in model.members_] if hasattr(model, "members_") else [model.tally_]
+    return [m.model.tally_ for m in model._generative_members] if hasattr(model, "members_") else [model.tally_]
 
 
 def _inside(model: Estimator) -> Any:

@@ -41,14 +41,15 @@ def model_to_json(model: Model) -> dict[str, Any]:
 
 
 def counted_model(model: Model) -> Model:
-    """Return the model with the tally of the training rows: of an ensemble, the member with the largest weight."""
-    return model.members_[0].model if hasattr(model, "members_") else model
+    """Return the model with the tally of the training rows: of an ensemble, the first member that has one."""
+    return next(one for one in (*(m.model for m in getattr(model, "members_", ())), model) if hasattr(one, "tally_"))
 
 
 def classes_of(model: Model) -> list[dict[str, Any]]:
     """Return the classes with the total weight of their rows."""
-    first: Any = counted_model(model)
-    weights = dict(zip(first.classes_.tolist(), first.tally_[first.target_].table.tolist(), strict=True))
+    known: Any = model
+    counts = known.class_count_ if hasattr(known, "class_count_") else known.tally_[known.target_].table
+    weights = dict(zip(known.classes_.tolist(), counts.tolist(), strict=True))
     return [{"class": label, "rows": weight} for label, weight in weights.items()]
 
 
@@ -85,8 +86,8 @@ def _whose(model: Model) -> str:
     """Return the name and weight of the ensemble member shown; an empty text for a single model."""
     if not hasattr(model, "members_"):
         return ""
-    heaviest = model.members_[0].spec
-    return f"{heaviest.name}, the heaviest of {len(model.members_)}: {heaviest.weight:.2f}"
+    shown = next(member.spec for member in model.members_ if hasattr(member.model, "tally_"))
+    return f"{shown.name}, weight {shown.weight:.2f}, one of {len(model.members_)} members"
 
 
 def _counts(model: Model, column: Name, table: tb.results.ParameterTable) -> np.ndarray:

@@ -94,10 +94,12 @@ def _advice(importance: tb.results.FeatureImportance) -> list[str]:
 
 def class_weights(model: Classifier) -> dict[Any, float]:
     """Return the weight of the training rows of each class; an empty dict for a model without counts."""
-    counted = model.members_[0].model if hasattr(model, "members_") else model
     try:
-        statistics: Any = counted.tally_.statistics[0]
-        counts = np.asarray(statistics.table, dtype=float).ravel().tolist()
+        if hasattr(model, "class_count_"):
+            counts = model.class_count_.tolist()
+        else:
+            statistics: Any = model.tally_.statistics[0]
+            counts = np.asarray(statistics.table, dtype=float).ravel().tolist()
     except Exception:  # fixed parameters, no counts
         return {}
     return dict(zip(model.classes_.tolist(), counts, strict=True)) if len(counts) == len(model.classes_) else {}

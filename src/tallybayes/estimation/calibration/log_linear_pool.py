@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from tallybayes._utils.threads import single_blas_thread
 from tallybayes.estimation.calibration.temperature_scaling import TemperatureScaling, fit_temperature_scaling
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 
@@ -70,20 +71,41 @@ def fit_log_linear_pool(
     rows = np.ones(n) if weight is None else weight
     pool = LogLinearPool(np.full(n_members, 1 / n_members), np.zeros(n_classes), 1.0, 0.0)
     if n_members > 1 and n:
-        pool = _fitted(_centered(proba), codes, rows, ridge)
+        weights, bias = _fitted(_centered(proba), codes, rows, ridge, pool.weights, with_bias=True)
+        pool = LogLinearPool(weights, bias, 1.0, 0.0)
     scores = apply_bayes_rule(pool.scores(proba, pool.bias), np.zeros(n_classes)).log_proba
     scaling: TemperatureScaling = fit_temperature_scaling(scores, codes, rows)
     return pool._replace(inverse_temperature=scaling.inverse_temperature, contamination=scaling.contamination)
 
 
-def _fitted(logs: np.ndarray, codes: np.ndarray, rows: np.ndarray, ridge: float) -> LogLinearPool:
+def fit_pool_weights(
+    proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, center: np.ndarray, ridge: float
+) -> np.ndarray:
+    """Return the weights of highest posterior density under w ~ N(center, 1/ridge), w ≥ 0, without biases.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, members, classes)
+    codes : int array of shape (n,)
+    weight : ndarray of shape (n,), optional
+    center : ndarray of shape (members,)
+    ridge : float
+        The prior precision: the larger it is, the more rows it takes to move the weights from the center.
+    """
+    rows = np.ones(len(codes)) if weight is None else weight
+    return _fitted(_centered(proba), codes, rows, ridge, center, with_bias=False)[0]
+
+
+def _fitted(
+    logs: np.ndarray, codes: np.ndarray, rows: np.ndarray, ridge: float, center: np.ndarray, *, with_bias: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights and biases of highest posterior density, by L-BFGS."""
     n, n_members, n_classes = logs.shape
     total = max(float(rows.sum()), 1e-300)
     each = np.arange(n)
 
     def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
-        offset, bias = point[:n_members] - 1 / n_members, point[n_members:]
+        offset, bias = point[:n_members] - center, point[n_members:]
         scores = np.tensordot(logs, point[:n_members], (1, 0)) + bias
         scores -= scores.max(axis=1, keepdims=True)
         residual = np.exp(scores)
@@ -96,7 +118,9 @@ def _fitted(logs: np.ndarray, codes: np.ndarray, rows: np.ndarray, ridge: float)
         loss += 0.5 * ridge * (offset @ offset + bias @ bias)
         return loss / total, np.concatenate(slopes) / total
 
-    start = np.concatenate([np.full(n_members, 1 / n_members), np.zeros(n_classes)])
-    bounds = [(0.0, None)] * n_members + [(None, None)] * n_classes
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}).x
-    return LogLinearPool(found[:n_members], found[n_members:], 1.0, 0.0)
+    start = np.concatenate([center, np.zeros(n_classes)])
+    free = (None, None) if with_bias else (0.0, 0.0)
+    bounds: list[tuple[float | None, float | None]] = [(0.0, None)] * n_members + [free] * n_classes
+    with single_blas_thread():  # for few parameters threads cost more than they save
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}).x
+    return found[:n_members], found[n_members:]

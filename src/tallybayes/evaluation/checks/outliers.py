@@ -76,7 +76,9 @@ def _density_model(model: Audited, table: Table) -> DensityModel | None:
     """Return the model of p(row): of several, the one of the largest weight that uses the columns as they are."""
     if not isinstance(model, AutoClassifier):
         return model
-    usable = [member for member in model.members_ if set(required_columns(member.model)) <= set(table.columns)]
+    usable = [
+        member for member in model._generative_members if set(required_columns(member.model)) <= set(table.columns)
+    ]
     return max(usable, key=lambda member: member.spec.weight).model if usable else None
 
 

@@ -105,7 +105,7 @@ def _jackknife_interval(
 def _n_parameters(model: Model | AutoClassifier, column: ColumnName) -> int:
     """Return the number of parameters of a column in all groups; 1, the most sensitive, if it is unknown."""
     if isinstance(model, AutoClassifier):
-        return max(_n_parameters(member.model, column) for member in model.members_)
+        return max((_n_parameters(member.model, column) for member in model._generative_members), default=1)
     tally = model._selected_tally
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         if column in factor.columns or column == factor.columns:
@@ -123,7 +123,10 @@ def _label_arguments(y: Name | np.ndarray | None, rows: slice | np.ndarray) -> d
 def _pool_classes(model: Model | AutoClassifier) -> NaiveBayes:
     """Return a naive Bayes model of the same columns with all classes pooled into one."""
     if isinstance(model, AutoClassifier):
-        model = max(model.members_, key=lambda member: (type(member.model) is NaiveBayes, member.spec.weight)).model
+        members = model._generative_members
+        if not members:
+            raise DataError("the model has no generative member that counts single columns.\n    Pass target=.")
+        model = max(members, key=lambda member: (type(member.model) is NaiveBayes, member.spec.weight)).model
     tally = model.tally_
     name = model.target_
     if any(factor.given and factor.given != (name,) for factor in tally.factors):

@@ -126,8 +126,8 @@ def _common_member(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, 
     """Return the member of both models with most columns, of several that of the largest weight after, and a note."""
     pairs = [
         (old_choice, old_model, choice, model)
-        for choice, model in after.members_
-        for old_choice, old_model in before.members_
+        for choice, model in after._generative_members
+        for old_choice, old_model in before._generative_members
         if choice.name == old_choice.name and type(model) is type(old_model)
     ]
     if pairs:
@@ -136,8 +136,8 @@ def _common_member(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, 
         return old_model, model, f"compared by {choice.name}, {weights}"
     names = [", ".join(choice.name for choice, _ in model.members_) for model in (before, after)]
     raise DataError(
-        f"the mixtures have no member in common ({names[0]}; {names[1]}); expected at least one.\n"
-        "    Fit one with the choice of the other: tb.AutoClassifier(choice=one.choice_)."
+        f"the ensembles have no generative member in common ({names[0]}; {names[1]}); expected at least one.\n"
+        "    Fit one with the choice of the other: tb.AutoClassifier(spec=one.spec_)."
     )
 
 

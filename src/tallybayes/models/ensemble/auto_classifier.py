@@ -1,4 +1,4 @@
-"""AutoClassifier: a stacked ensemble of generative classifiers selected by cross-validation."""
+"""AutoClassifier: a pool of generative classifiers and trees of counts, selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tallybayes.errors import (
     EstimateError,
     ExportError,
     FileError,
+    LabelError,
     StatisticsError,
     TallybayesError,
     printable,
@@ -30,17 +31,26 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classification import classifier_fit
-from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.classification.methods.decisions import decide
 from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
 from tallybayes.models.classification.methods.uncertainty import smallest_set
-from tallybayes.models.ensemble import ensemble_inspection, ensemble_plots
+from tallybayes.models.ensemble import ensemble_explanation, ensemble_inspection, ensemble_plots
 from tallybayes.models.ensemble.candidate_search import search_candidates
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, fit_members
 from tallybayes.models.ensemble.ensemble_summary import summary
 from tallybayes.models.ensemble.feature_views import check_columns
-from tallybayes.models.ensemble.members import Member, log_proba, read_features
+from tallybayes.models.ensemble.members import (
+    Member,
+    class_count,
+    counts_of,
+    declared,
+    log_prior,
+    log_proba,
+    read_features,
+    with_dropped_class,
+)
 from tallybayes.models.estimator import Estimator
+from tallybayes.models.forest.count_boosting import CountBoosting
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import (
@@ -72,16 +82,20 @@ if TYPE_CHECKING:
 
 
 class AutoClassifier(ClassifierMixin, Estimator):
-    """Automatic classifier: generative models selected by cross-validation and stacked.
+    """Automatic classifier: generative models and trees of counts, selected by cross-validation and pooled.
 
     Candidates are naive Bayes with suggested families, tree-augmented naive Bayes, averaged one-dependence estimators,
-    Gaussian discriminants with several covariances, and a tied discriminant on numbers and indicators of levels.
-    Columns with informative missing values get missing-value indicators. Each candidate is scored on held-out folds,
-    with families, bins and trees chosen from the other folds, and calibrated by temperature scaling. The best candidate
-    of each kind is stacked: the weights maximize the likelihood of the held-out classes (Wolpert 1992; Breiman 1996).
+    Gaussian discriminants with several covariances, a tied discriminant on numbers and indicators of levels,
+    `CountForest` and `CountBoosting`. Columns with informative missing values get missing-value indicators. Generative
+    candidates are scored on held-out folds, with families, bins and dependences chosen from the other folds; trees
+    predict each row by the trees that were grown without it. Each candidate is calibrated by temperature scaling. The
+    best candidate of each kind enters a log-linear pool, p(class) ∝ Π p(class | member)^weight (Genest and Zidek 1986).
+    The weights maximize the likelihood of the held-out classes under a Gaussian prior around the weights of the best
+    linear mixture (stacking, Wolpert 1992).
 
     The selection is ``spec_``, and stays fixed: later rows are counted or forgotten by every member. Models with the
-    same spec can be merged; ``AutoClassifier(spec=other.spec_)`` fits it to other rows.
+    same spec can be merged; ``AutoClassifier(spec=other.spec_)`` fits it to other rows. The trees are part of the spec;
+    fit again once the rows have about doubled.
 
     Parameters
     ----------
@@ -98,7 +112,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
     ----------
     classes_ : ndarray
     members_ : list of Member
-        The models of the ensemble, in order of decreasing weight.
+        The models of the pool, in order of decreasing weight.
     spec_ : EnsembleSpec
     leaderboard_ : Leaderboard or None
         The candidates with their losses; None if the spec was given.
@@ -175,6 +189,12 @@ class AutoClassifier(ClassifierMixin, Estimator):
     def n_rows_(self) -> float:
         """The total weight of the training rows."""
         return ensemble_inspection.n_rows(self)
+
+    @property
+    def class_count_(self) -> np.ndarray:
+        """The total weight of the training rows of each class."""
+        check_is_fitted(self, "members_")
+        return class_count(self.members_[0].model)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -391,7 +411,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return ensemble_inspection.show_work(self, row)
 
     def explain(self, X: Rows, against: Hashable = None) -> Explanation:
-        """Return the contribution of each column to the log-odds of each row, by the largest member.
+        """Return the contribution of each column to the log-odds of each row, over all members.
+
+        The contributions of the class prior, of the columns and of the calibration sum to the log-odds.
 
         Parameters
         ----------
@@ -403,7 +425,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         -------
         Explanation
         """
-        return ensemble_inspection.explain(self, X, against)
+        return ensemble_explanation.explain(self, X, against)
 
     def plot_decision_boundary(
         self,
@@ -512,7 +534,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         **dict.fromkeys(
             ("log_likelihood", "log_evidence", "description_length", "bic_", "aic_"),
             EstimateError(
-                "AutoClassifier averages p(class | row) of its members, so it has no density of rows, likelihood or "
+                "AutoClassifier pools p(class | row) of its members, so it has no density of rows, likelihood or "
                 "information criteria.\n    Its members may have them: members_[0].model.log_likelihood(X, y)."
             ),
         ),
@@ -550,14 +572,14 @@ class AutoClassifier(ClassifierMixin, Estimator):
         weights = check_weight(weight, table.n_rows)
         check_columns(table, input_format.target)
         warn_unread({name: reason for name in table.columns if (reason := table.unread(name))})
-        leaderboard = None
-        spec = self.spec
+        leaderboard, spec = None, self.spec
+        fitted: dict[str, Any] = {}
         if spec is None:
             with single_blas_thread():  # for small matrices threads cost more than they save
-                spec, leaderboard = search_candidates(self, table, input_format.target, weights, start)
+                spec, leaderboard, fitted = search_candidates(self, table, input_format.target, weights, start)
         elif not isinstance(spec, EnsembleSpec):
             raise DataError.wrong_type("spec", repr(spec), "an EnsembleSpec, the spec_ of another model")
-        models = fit_members(spec, table, input_format.target, weights)
+        models = fit_members(spec, table, input_format.target, weights, fitted)
         members = [Member(member, model) for member, model in zip(spec.members, models, strict=True)]
         self.input_format_ = input_format
         self.spec_ = spec
@@ -619,8 +641,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         """Declare classes in all members."""
         members = []
         for spec, model in self.members_:
-            other = copy.copy(model)
-            members.append(Member(spec, other._update_tally(other.tally_.declare(other._target, list(classes)))))
+            members.append(Member(spec, declared(copy.copy(model), list(classes))))
         return self._with_members(members)
 
     def _with_members(self, members: list[Member]) -> Self:
@@ -651,6 +672,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
     def drop_class(self, label: Hashable) -> Self:
         """Remove a class and all its rows, with the selection and the weights fixed.
 
+        Boosted trees cannot remove a class without its rows: that member leaves the pool, with a warning. Use
+        ``forget(X, y)`` with the rows of the class to keep it.
+
         Parameters
         ----------
         label : bool, int or str
@@ -660,7 +684,20 @@ class AutoClassifier(ClassifierMixin, Estimator):
         self
         """
         check_is_fitted(self, "members_")
-        dropped = [Member(spec, classifier_fit.drop_class(copy.copy(model), label)) for spec, model in self.members_]
+        if label not in self._class_domain.index:
+            raise LabelError.no_such_class(label, self._class_domain.levels)
+        kept = [member for member in self.members_ if not isinstance(member.model, CountBoosting)]
+        if not kept:
+            raise StatisticsError(
+                "boosted trees cannot drop a class without its rows.\n    Use forget(X, y) with its rows."
+            )
+        dropped = [Member(spec, with_dropped_class(model, label)) for spec, model in kept]
+        if len(kept) < len(self.members_):
+            message = "boosted trees cannot drop a class without its rows: they left the ensemble.\n"
+            warn(message + "    Use forget(X, y) with the rows of the class to keep them.", CalibrationWarning)
+            scale = sum(spec.weight for spec, _ in self.members_) / sum(spec.weight for spec, _ in kept)
+            dropped = [Member(spec.replace(weight=scale * spec.weight), model) for spec, model in dropped]
+            self.spec_ = EnsembleSpec(tuple(spec for spec, _ in dropped))
         return self._with_members(dropped)
 
     def without_rows(self) -> Self:
@@ -731,9 +768,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
         log_posterior = log_proba(self, read_features(self, X))
         if class_prior is None:
             return log_posterior
-        model = self.members_[0].model  # all members have the same class prior
-        prior = estimates_of(model).log_prior(class_prior)
-        return apply_bayes_rule(log_posterior + (prior - model.class_log_prior_), prior).log_proba
+        prior = log_prior(self.members_[0].model, class_prior)
+        before = log_prior(self.members_[0].model, None)  # the same for all members
+        return apply_bayes_rule(log_posterior + (prior - before), prior).log_proba
 
     @predict_in_batches
     def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
@@ -783,6 +820,11 @@ class AutoClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self, "members_")
         save_model(self, path)
 
+    @property
+    def _generative_members(self) -> list[Member]:
+        """The members with a tally: all but trees."""
+        return [member for member in self.members_ if hasattr(member.model, "tally_")]
+
     # ---- Interface to other modules ----------------------------------------------------------------------------------
 
     @property
@@ -824,14 +866,15 @@ class AutoClassifier(ClassifierMixin, Estimator):
             model = model_from_parts(content, {name.partition("/")[2]: array for name, array in member_arrays.items()})
             if type(model) is not type(member_spec.make()) or not member_spec.view.describes(model):
                 raise FileError("a member of the file does not match its spec.")
-            members.append(Member(member_spec, model))
+            members.append(Member(member_spec.with_trees_of(model), model))
         first = members[0].model
         if any((m._target, m._class_domain.levels) != (first._target, first._class_domain.levels) for _, m in members):
             raise FileError("the members of the file have different classes; expected the same.")
         shape = state.pop("shape")
-        self.input_format_ = InputFormat.from_json(shape, members[0].model.tally_)
+        self.input_format_ = InputFormat.from_json(shape, counts_of(first))
         check_no_unknown_entries("the shape of the rows", shape)
-        self.spec_ = spec
+        self.spec_ = spec.replace(members=tuple(member.spec for member in members))
+        self.spec = None if self.spec is None else self.spec_  # files contain the trees once
         self.members_ = members
         self.leaderboard_ = None
         check_no_unknown_entries("the model's state", state)

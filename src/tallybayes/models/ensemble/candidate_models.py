@@ -31,6 +31,8 @@ from tallybayes.models.ensemble.leakage import Leak, leaks
 from tallybayes.models.ensemble.naive_bayes_by_fold import naive_scores
 from tallybayes.models.ensemble.one_dependence_by_fold import Coding, pair_scores
 from tallybayes.models.ensemble.stacking import bounded
+from tallybayes.models.forest.count_boosting import CountBoosting
+from tallybayes.models.forest.count_forest import CountForest
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.discretization import DiscretizedColumns, class_bins_by_fold, read_levels
 from tallybayes.models.inputs.family_selection import select_families_by_fold
@@ -42,6 +44,7 @@ from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
     from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.forest.tree_classifier import TreeClassifier
 
 _MOST_PAIRS = 1 << 21  # pairs of categorical levels times classes
 _MOST_PAIRS_AT_ALL = 1 << 26  # including pairs of bins
@@ -65,7 +68,7 @@ class CandidateModel:
     kind: str
     name: str
     view: RawColumns | NumericBlock
-    model: ClassConditionalModel  # unfitted, with families and bins selected from all rows
+    model: ClassConditionalModel | TreeClassifier  # unfitted, with families and bins of all rows; trees are fitted
     tempering: TemperatureScaling
     scores: np.ndarray  # (n, classes): log p(class | row) without the row
     losses: np.ndarray  # (n,): −log p of the true classes, calibrated
@@ -82,10 +85,24 @@ class CandidateModels:
     target : name
     weight : ndarray of shape (n,), optional
     fold : ndarray of int of shape (n,)
+    all_rows : pair of Table and weights, optional
+        The rows that `table` is a sample of: trees are grown from all of them.
+    random_state : int
+        Seed of the trees.
     """
 
-    def __init__(self, table: Table, target: Name, weight: np.ndarray | None, fold: np.ndarray) -> None:
+    def __init__(
+        self,
+        table: Table,
+        target: Name,
+        weight: np.ndarray | None,
+        fold: np.ndarray,
+        all_rows: tuple[Table, np.ndarray | None] | None = None,
+        random_state: int = 0,
+    ) -> None:
         self.table = table
+        self.all_rows = (table, weight) if all_rows is None else all_rows
+        self.random_state = random_state
         self.target = target
         self.weight = weight
         codes, domain = table.encoded(target, True)
@@ -135,6 +152,8 @@ class CandidateModels:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
         if self.indicator_columns or len(self.numbers) < len(self.names):
             yield "indicators", self._indicators
+        yield "forest", lambda: self._trees("forest", CountForest(random_state=self.random_state))
+        yield "boosting", lambda: self._trees("boosting", CountBoosting(random_state=self.random_state))
 
     # ---- Kinds of candidates ----------------------------------------------------------------------------------------
 
@@ -210,6 +229,19 @@ class CandidateModels:
             self._as_numbers(labels=True), "indicators", ", levels as numbers", _COVARIANCES[:2]
         )
 
+    def _trees(self, kind: str, model: TreeClassifier) -> Iterator[CandidateModel]:
+        """Score trees grown from all rows, each row by the trees that were grown without it."""
+        start = time.perf_counter()
+        view = RawColumns(self.names)
+        rows, weight = self.all_rows
+        model.fit(view.apply(rows, self.target), self.target, weight)
+        proba = model.held_out_proba(view.apply(self.table, self.target), self.target, self.weight)
+        levels = model.classes_.tolist()
+        known = proba[:, [levels.index(label) for label in self.classes]]
+        base = self.folds.table.sum(axis=0) / self.folds.table.sum()
+        scores = np.log(np.where(np.isnan(known), base, np.maximum(known, 1e-300)))  # NaN: grown from in every tree
+        yield self._candidate(kind, kind, view, model, self._normalized(scores), start)
+
     def _as_numbers(self, *, labels: bool = False) -> NumericBlock:
         """Return a view of the numeric columns; with `labels` also indicators of missing cells and levels."""
         for name in self.numbers:
@@ -258,7 +290,7 @@ class CandidateModels:
         kind: str,
         name: str,
         view: RawColumns | NumericBlock,
-        model: ClassConditionalModel,
+        model: ClassConditionalModel | TreeClassifier,
         log_proba: np.ndarray,
         start: float,
     ) -> CandidateModel:

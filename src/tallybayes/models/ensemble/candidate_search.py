@@ -1,27 +1,27 @@
-"""Search of the automatic classifier: candidates on the same rows and folds, and the best or their stacked ensemble."""
+"""Search of the automatic classifier: candidates on the same rows and folds, and the best or their pool."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
-from tallybayes.estimation.calibration.temperature_scaling import calibrated_proba, fit_temperature_scaling
+from tallybayes.estimation.calibration.temperature_scaling import calibrated_proba
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
 from tallybayes.families.protocols.cell_checks import out_of_support_cells
 from tallybayes.models.ensemble.candidate_models import CandidateModel, CandidateModels
-from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, MemberSpec, TemperatureSpec
+from tallybayes.models.ensemble.ensemble_spec import TREES, EnsembleSpec, MemberSpec
 from tallybayes.models.ensemble.feature_views import numbers_of
 from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry, interval
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
-from tallybayes.models.ensemble.stacking import bounded, stacking_weights
+from tallybayes.models.ensemble.stacking import pool_log_proba, pooled_weights
 from tallybayes.models.inputs.distinct_values import warn_dropped_text
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
@@ -29,13 +29,21 @@ from tallybayes.tally.factor import Name
 if TYPE_CHECKING:
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
-_MOST_ROWS = 20_000  # of the search, sampled at random; the selected models count all rows
+_MOST_ROWS = 20_000  # of the folds, sampled at random; the selected models count all rows
 _LEAST_WEIGHT = 0.01  # of a member
+
+
+class Selection(NamedTuple):
+    """The result of a search: the spec, the leaderboard, and the trees that were fitted to all rows, by name."""
+
+    spec: EnsembleSpec
+    leaderboard: Leaderboard
+    fitted: dict[str, Any]
 
 
 def search_candidates(
     model: AutoClassifier, table: Table, target: Name, weight: np.ndarray | None, start: float
-) -> tuple[EnsembleSpec, Leaderboard]:
+) -> Selection:
     """Score all candidates on the rows; return the selected spec and the leaderboard."""
     if weight is not None and not weight.all():
         positive = np.flatnonzero(weight)
@@ -43,6 +51,7 @@ def search_candidates(
         weight = weight[positive]
     n_total = table.n_rows
     _check_row_count(n_total)
+    all_rows = table, weight
     if n_total > _MOST_ROWS:
         sampled = _with_invalid_cells(table, target, sampled_rows(n_total, _MOST_ROWS, model.random_state))
         table = table.rows(sampled)
@@ -50,14 +59,13 @@ def search_candidates(
     codes = read_labels(table, target).codes
     n_folds = max(2, min(int(model.folds), table.n_rows))
     fold = random_folds(np.asarray(codes).astype(np.intp), n_folds, model.random_state)
-    candidates = CandidateModels(table, target, weight, fold)
+    candidates = CandidateModels(table, target, weight, fold, all_rows, model.random_state)
     scored = list(candidates.run())
     if not scored:
         raise DataError("no candidate can be fitted to these rows:\n" + "\n".join(candidates.skipped.values()))
     for number in (best := _best(scored, weight, single=model.single)):
         scored[number] = candidates.recalibrated(scored[number])
-    members, weights = _mixture([scored[number] for number in best], weight)
-    ensemble = _Ensemble.of(members, weights, candidates)
+    ensemble = _Ensemble.of([scored[number] for number in best], candidates)
     accuracy = float(np.average(ensemble.proba.argmax(axis=1) == candidates.codes, weights=weight))
     warn_dropped_text(table, candidates.dropped_columns)
     leaderboard = Leaderboard(
@@ -73,25 +81,33 @@ def search_candidates(
         n_total,
         candidates.leaks() if accuracy >= LEAST_ACCURACY else [],
     )
-    return ensemble.spec, leaderboard
+    return Selection(ensemble.spec, leaderboard, {one.name: one.model for one in scored if one.kind in TREES})
 
 
 class _Ensemble(NamedTuple):
-    """Stacked members: their spec, and the calibrated held-out probabilities, (n, classes)."""
+    """Pooled members: their spec, and the held-out probabilities of the pool, (n, classes)."""
 
     spec: EnsembleSpec
     proba: np.ndarray
 
     @classmethod
-    def of(cls, members: list[CandidateModel], weights: np.ndarray, candidates: CandidateModels) -> _Ensemble:
-        """Stack the members and fit temperature scaling to their weighted mean."""
-        pairs = list(zip(members, weights.tolist(), strict=True))
-        mean = sum(weight * calibrated_proba(member.scores, member.tempering) for member, weight in pairs)
-        scores = bounded(np.log(mean))
-        tempering = fit_temperature_scaling(scores, candidates.codes, candidates.weight)
-        specs = tuple(MemberSpec.of(member, weight, candidates.classes) for member, weight in pairs)
-        calibration = TemperatureSpec.of(tempering, candidates.classes)
-        return cls(EnsembleSpec(specs, calibration), calibrated_proba(scores, tempering))
+    def of(cls, members: list[CandidateModel], candidates: CandidateModels) -> _Ensemble:
+        """Pool the members, in order of decreasing weight, without those of negligible weight.
+
+        The generative member of the largest weight is always kept: it has parameters of columns and classes.
+        """
+        proba = np.stack([calibrated_proba(member.scores, member.tempering) for member in members], axis=1)
+        weights = pooled_weights(proba, candidates.codes, candidates.weight)
+        kept = weights >= min(_LEAST_WEIGHT, weights.max())
+        generative = [k for k, member in enumerate(members) if member.kind not in TREES]
+        if generative:
+            heaviest = max(generative, key=lambda k: weights[k])
+            weights[heaviest] = max(weights[heaviest], _LEAST_WEIGHT)
+            kept[heaviest] = True
+        order = [k for k in np.argsort(-weights, kind="stable").tolist() if kept[k]]
+        specs = tuple(MemberSpec.of(members[k], float(weights[k]), candidates.classes) for k in order)
+        pooled = pool_log_proba(np.log(proba[:, order].swapaxes(0, 1)), weights[order].tolist())
+        return cls(EnsembleSpec(specs), np.exp(pooled))
 
 
 def _check_row_count(n_rows: int) -> None:
@@ -138,10 +154,3 @@ def _with_invalid_cells(table: Table, target: Name, rows: np.ndarray) -> np.ndar
                 if wrong.any() and not wrong[rows].any():
                     more.append(int(wrong.argmax()))
     return np.union1d(rows, np.array(more, dtype=rows.dtype))
-
-
-def _mixture(members: list[CandidateModel], weight: np.ndarray | None) -> tuple[list[CandidateModel], np.ndarray]:
-    """Return the members and their stacking weights, in order of decreasing weight, without negligible members."""
-    weights = stacking_weights(np.stack([-member.losses for member in members], axis=1), weight)
-    kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] >= min(_LEAST_WEIGHT, weights.max())]
-    return [members[k] for k in kept], weights[kept] / weights[kept].sum()

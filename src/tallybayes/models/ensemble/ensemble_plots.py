@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes.models.ensemble.ensemble_inspection import largest_member, member_note
+from tallybayes.models.ensemble.ensemble_inspection import largest_generative, largest_member, member_note
 from tallybayes.models.inputs.input_format import open_columns, read_more_rows
 from tallybayes.typing import Labels, Name, Names, Rows
 
@@ -68,7 +68,7 @@ def _rows(model: AutoClassifier, X: Rows | None, y: Labels | None) -> tuple[Any,
     if X is None:
         return None, y
     labels = None if y is None else read_more_rows(model, X, y, None)[0].columns[model._target]
-    return model.members_[0].spec.view.apply(open_columns(model, X)), labels
+    return largest_generative(model).spec.view.apply(open_columns(model, X)), labels
 
 
 def _with_note(model: AutoClassifier, figure: Plot, *, above: bool) -> Plot:

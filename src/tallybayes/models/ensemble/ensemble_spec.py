@@ -17,13 +17,19 @@ from tallybayes.estimation.calibration.temperature_scaling import TemperatureSca
 from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant
 from tallybayes.models.ensemble.candidate_models import CandidateModel
 from tallybayes.models.ensemble.feature_views import NumericBlock, RawColumns
+from tallybayes.models.forest.count_boosting import CountBoosting
+from tallybayes.models.forest.count_forest import CountForest
+from tallybayes.models.forest.grown_trees import GrownTrees
 from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
 from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence
 from tallybayes.models.one_dependence.tree_augmented import TreeAugmentedNaiveBayes
 from tallybayes.tally.factor import Name
 
+TREES = ("forest", "boosting")  # kinds of members that are not generative
+_TREE_MODELS = (CountForest, CountBoosting)
 _MODELS: dict[str, Any] = {
-    kind.__name__: kind for kind in (NaiveBayes, AveragedOneDependence, TreeAugmentedNaiveBayes, GaussianDiscriminant)
+    kind.__name__: kind
+    for kind in (NaiveBayes, AveragedOneDependence, TreeAugmentedNaiveBayes, GaussianDiscriminant, *_TREE_MODELS)
 }
 _OF_PAIRS = {kind.__name__ for kind in (AveragedOneDependence, TreeAugmentedNaiveBayes)}
 
@@ -95,6 +101,9 @@ class MemberSpec(FrozenValue):
         The constructor parameters, including families and bins.
     calibration : TemperatureSpec
     weight : float
+        The exponent of the member's probabilities in the pool.
+    trees : GrownTrees, optional
+        The trees of a forest or of boosting. Files contain them with the counts.
     """
 
     kind: str
@@ -104,14 +113,15 @@ class MemberSpec(FrozenValue):
     parameters: Any
     calibration: TemperatureSpec
     weight: float
+    trees: GrownTrees | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.view, RawColumns | NumericBlock) or not isinstance(self.calibration, TemperatureSpec):
             raise DataError.wrong_type(
                 "a member's view", f"{self.view!r:.60}", "RawColumns or NumericBlock, with a TemperatureSpec"
             )
-        if not isinstance(self.parameters, Mapping) or not _is_number(self.weight) or not 0 < self.weight <= 1:
-            raise DataError(f"a member's weight is {self.weight!r:.60}; expected more than 0 and at most 1.")
+        if not isinstance(self.parameters, Mapping) or not _is_number(self.weight) or self.weight <= 0:
+            raise DataError(f"a member's weight is {self.weight!r:.60}; expected a positive number.")
         if not isinstance(self.name, str) or not isinstance(self.kind, str) or self.model not in _MODELS:
             raise DataError(f"a member is a {self.model!r:.60}; expected one of {sorted(_MODELS)}.")
 
@@ -122,9 +132,17 @@ class MemberSpec(FrozenValue):
         defaults = type(model)().get_params(deep=False)
         parameters = {name: value for name, value in model.get_params(deep=False).items() if value != defaults[name]}
         calibration = TemperatureSpec.of(candidate.tempering, classes)
-        return cls(
-            candidate.kind, candidate.name, candidate.view, type(model).__name__, parameters, calibration, weight
-        )
+        trees = model.structure_ if isinstance(model, _TREE_MODELS) else None
+        kind = type(model).__name__
+        return cls(candidate.kind, candidate.name, candidate.view, kind, parameters, calibration, weight, trees)
+
+    def with_trees_of(self, model: Any) -> Self:
+        """Return the spec with the trees of a model from a file."""
+        return self.replace(trees=model.structure_) if isinstance(model, _TREE_MODELS) else self
+
+    def to_config(self) -> dict[str, Any]:
+        """Return plain JSON, without the trees."""
+        return super().to_config() | {"trees": None}
 
     def make(self) -> Any:
         """Return the unfitted model."""
@@ -138,44 +156,47 @@ class MemberSpec(FrozenValue):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EnsembleSpec(FrozenValue):
-    """The selection of `AutoClassifier`: its members, and the calibration of their weighted mean.
+    """The selection of `AutoClassifier`: its members and their weights.
 
     Parameters
     ----------
     members : tuple of MemberSpec
-    calibration : TemperatureSpec
     """
 
     members: tuple[MemberSpec, ...]
-    calibration: TemperatureSpec
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
         if not self.members or not all(isinstance(member, MemberSpec) for member in self.members):
             raise DataError.wrong_type("the members", f"{self.members!r:.60}", "one or more MemberSpec")
-        total = math.fsum(member.weight for member in self.members)
-        if not math.isclose(total, 1.0, rel_tol=1e-6):
-            raise DataError(f"the weights of the members sum to {total:.6g}; expected 1.")
-        if not isinstance(self.calibration, TemperatureSpec) or {
-            member.calibration.classes for member in self.members
-        } != {self.calibration.classes}:
-            raise DataError(
-                "the calibrations of the members and the ensemble have different classes; expected the same."
-            )
+        if len({member.calibration.classes for member in self.members}) != 1:
+            raise DataError("the calibrations of the members have different classes; expected the same.")
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{member.weight:.2f} {member.name}" for member in self.members)
         return f"EnsembleSpec({shown})"
 
 
-def fit_members(ensemble: EnsembleSpec, table: Table, target: Name, weight: np.ndarray | None) -> list[Any]:
-    """Return the fitted models of the members; models with the same pairs of columns share the counts."""
+def fit_members(
+    ensemble: EnsembleSpec, table: Table, target: Name, weight: np.ndarray | None, fitted: Mapping[str, Any]
+) -> list[Any]:
+    """Return the fitted models of the members; models with the same pairs of columns share the counts.
+
+    Parameters
+    ----------
+    fitted : mapping
+        Members that are fitted already, by name.
+    """
     models: list[Any] = []
     for number, spec in enumerate(ensemble.members):
         alike = (n for n, earlier in enumerate(ensemble.members[:number]) if spec.counts_as(earlier))
         first = next(alike, None)
-        if first is None:
-            models.append(spec.make().fit(spec.view.apply(table, target), target, weight))
-        else:
+        if spec.name in fitted:
+            models.append(fitted[spec.name])
+        elif first is not None:
             models.append(spec.make()._copy_input_format(models[first])._set_tally(models[first].tally_))
+        elif spec.trees is not None:
+            models.append(spec.make().fit_to_trees(spec.trees, spec.view.apply(table, target), target, weight))
+        else:
+            models.append(spec.make().fit(spec.view.apply(table, target), target, weight))
     return models

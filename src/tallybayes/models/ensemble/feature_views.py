@@ -73,6 +73,11 @@ class RawColumns(FrozenValue):
         """Return the display names of columns that differ from their names: none here."""
         return {}
 
+    def owners(self, table: Table) -> dict[Any, Name]:
+        """Return the feature that each column of a table made by `apply` belongs to, where the names differ."""
+        flags = list(table.columns)[len(table.columns) - len(self.indicator_columns) :]
+        return dict(zip(flags, self.indicator_columns, strict=True))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NumericBlock(FrozenValue):
@@ -110,11 +115,15 @@ class NumericBlock(FrozenValue):
 
     def hide(self, table: Table, name: Name) -> Table:
         """Return a block made by `apply` with all cells of one feature missing."""
+        block = np.array(table.columns[BLOCK])
+        block[:, [index for (_, index), owner in self.owners(table).items() if owner == name]] = np.nan
+        return Table({**table.columns, BLOCK: block})
+
+    def owners(self, _: Table) -> dict[Any, Name]:
+        """Return the feature that each column of the block belongs to."""
         owners = [*(owner for owner, _ in self.numbers), *self.indicator_columns]
         owners += [owner for owner, levels in self.levels for _ in levels]
-        block = np.array(table.columns[BLOCK])
-        block[:, [index for index, owner in enumerate(owners) if owner == name]] = np.nan
-        return Table({**table.columns, BLOCK: block})
+        return {(BLOCK, index): owner for index, owner in enumerate(owners)}
 
     def read_names(self) -> list[Name]:
         """Return the columns that rows must have."""

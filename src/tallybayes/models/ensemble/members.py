@@ -1,18 +1,24 @@
-"""Members of the automatic classifier's ensemble, and their stacked predictions."""
+"""Members of the automatic classifier's ensemble, and their pooled predictions."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.data.table import Table
+from tallybayes.models.classification import classifier_fit
+from tallybayes.models.classification.class_prior import log_class_prior
+from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.ensemble.ensemble_spec import MemberSpec
-from tallybayes.models.ensemble.stacking import bounded, stack_log_proba
+from tallybayes.models.ensemble.stacking import bounded, pool_log_proba
 from tallybayes.models.inputs.input_format import open_columns
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
+from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Name
-from tallybayes.typing import Rows
+from tallybayes.typing import ClassPrior, Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -32,6 +38,38 @@ class Member(NamedTuple):
         return bounded(self.spec.calibration.apply(log_posterior, self.model._class_domain.levels))
 
 
+def counts_of(model: Any) -> Any:
+    """Return the tally of a member, or the counts of its trees."""
+    return model.counts_ if hasattr(model, "counts_") else model.tally_
+
+
+def declared(model: Any, labels: list[Any]) -> Any:
+    """Declare classes in a member."""
+    if hasattr(model, "counts_"):
+        return model._set(model.structure_, model.counts_.declare(labels))
+    return model._update_tally(model.tally_.declare(model._target, labels))
+
+
+def with_dropped_class(model: Any, label: Hashable) -> Any:
+    """Return a copy of a member without a class and its rows."""
+    other = copy.copy(model)
+    return other.drop_class(label) if hasattr(model, "counts_") else classifier_fit.drop_class(other, label)
+
+
+def log_prior(model: Any, class_prior: ClassPrior) -> np.ndarray:
+    """Return log p(class) of a member under a class prior; None is that of the training rows."""
+    if not hasattr(model, "counts_"):
+        found: np.ndarray = estimates_of(model).log_prior(class_prior)
+        return found
+    rows = class_count(model)
+    return log_class_prior(class_prior, model._class_domain.levels, Counts(rows, (len(rows),)), "bayes")
+
+
+def class_count(model: Any) -> np.ndarray:
+    """Return the total weight of the training rows of each class of a member."""
+    return np.asarray(model.class_count_ if hasattr(model, "counts_") else estimates_of(model).class_counts.table)
+
+
 def read_features(model: AutoClassifier, X: Rows) -> Table:
     """Return the features of rows, with invalid cells missing."""
     return mask_invalid_cells(open_columns(model, X), model._column_specs(), None)
@@ -39,6 +77,5 @@ def read_features(model: AutoClassifier, X: Rows) -> Table:
 
 def log_proba(model: AutoClassifier, table: Table, without: Name | None = None) -> np.ndarray:
     """Return log p(class | row) of the ensemble, with one column marginalized out if `without` names it."""
-    weights = np.array([member.spec.weight for member in model.members_])
-    stacked = stack_log_proba([member.log_proba(table, without) for member in model.members_], weights / weights.sum())
-    return bounded(model.spec_.calibration.apply(bounded(stacked), model._class_domain.levels))
+    log_probas = (member.log_proba(table, without) for member in model.members_)
+    return pool_log_proba(log_probas, (member.spec.weight for member in model.members_))

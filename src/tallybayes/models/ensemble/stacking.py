@@ -1,15 +1,40 @@
-"""Stacking: weights of candidate models that maximize the likelihood of held-out classes."""
+"""Weights of the members of an ensemble, by their held-out predictions."""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import logsumexp
+from collections.abc import Iterable
 
+import numpy as np
+
+from tallybayes.estimation.calibration.log_linear_pool import fit_pool_weights
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 
 _STEPS = 100
 _CLOSE = 1e-9  # convergence tolerance of the weights
 LEAST = -700.0  # lower bound of log probabilities
+_RIDGE = 100.0  # prior precision of the pool's weights
+
+
+def pooled_weights(proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Return the weights w of the pool p(class | row) ∝ Πₘ p(class | row, m)^wₘ, from held-out predictions.
+
+    They maximize the likelihood of the held-out classes under w ~ N(stacking weights, 1/100): of few rows they are the
+    stacking weights, which maximize the likelihood of the linear mixture.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, members, classes)
+    codes : int array of shape (n,)
+    weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    ndarray of shape (members,)
+    """
+    if proba.shape[1] == 1:
+        return np.ones(1)
+    log_truth = np.log(np.maximum(proba[np.arange(len(codes)), :, codes], np.exp(LEAST)))
+    return fit_pool_weights(proba, codes, weight, stacking_weights(log_truth, weight), _RIDGE)
 
 
 def stacking_weights(log_truth: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -52,12 +77,10 @@ def stacking_weights(log_truth: np.ndarray, weight: np.ndarray | None) -> np.nda
     return stacking / stacking.sum()
 
 
-def stack_log_proba(log_probas: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """Return log Σₘ wₘ p(class | row, m)."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(weights)
-    stacked = np.stack(log_probas)
-    return np.asarray(logsumexp(stacked + logs[:, None, None], axis=0))
+def pool_log_proba(log_probas: Iterable[np.ndarray], weights: Iterable[float]) -> np.ndarray:
+    """Return log p(class | row) ∝ Σₘ wₘ log p(class | row, m), bounded below."""
+    scores = sum(weight * log_proba for weight, log_proba in zip(weights, log_probas, strict=True))
+    return bounded(apply_bayes_rule(np.asarray(scores), np.zeros(np.shape(scores)[1])).log_proba)
 
 
 def bounded(log_proba: np.ndarray) -> np.ndarray:

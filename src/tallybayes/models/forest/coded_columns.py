@@ -15,6 +15,7 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
+from tallybayes.models.inspection.model_summary import ColumnSummary
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -103,6 +104,16 @@ class CodedColumns(NamedTuple):
             for name, levels in columns
         ]
 
+    def summaries(self) -> list[ColumnSummary]:
+        """Return each column with its number of levels or bins."""
+        columns = zip(self.names, self.edges, self.levels, strict=True)
+        return [
+            ColumnSummary(name, "bins", len(edges) + 1, None, "")
+            if levels is None
+            else ColumnSummary(name, "levels", len(levels), None, "")
+            for name, edges, levels in columns
+        ]
+
     def shown(self, column: int, code: int) -> Any:
         """Return a code as its level, or as its bin."""
         levels = self.levels[column]
@@ -150,7 +161,10 @@ def _bins(
     """Return the bin edges of a numeric column, and whether it varies."""
     column = _numbers(table, name)
     known = ~np.isnan(column[sample])
-    edges = quantile_edges(column[sample][known], None if weight is None else weight[known], _MOST_BINS)
+    cells, weights = column[sample][known], None if weight is None else weight[known]
+    n_bins = _MOST_BINS
+    while len(edges := quantile_edges(cells, weights, n_bins)) >= _MOST_BINS:  # rounding may give a few bins more
+        n_bins -= len(edges) - _MOST_BINS + 1
     return edges, None, bool(edges) or bool(np.isnan(column).any() and not np.isnan(column).all())
 
 

@@ -39,6 +39,19 @@ class ForestCounts:
     class_weight: np.ndarray
     sums: tuple[np.ndarray, ...]
 
+    @classmethod
+    def none(cls, structure: str, grown_classes: tuple[Any, ...], name: str, shape: tuple[int, int]) -> ForestCounts:
+        """Return the counts of no rows; `shape` is the number of arrays of sums and of leaves."""
+        classes = known_classes(grown_classes, Domain(grown_classes, name))
+        n_sums, n_leaves = shape
+        sums = tuple(np.zeros((n_leaves, len(grown_classes)), dtype=np.int64) for _ in range(n_sums))
+        return cls(structure, grown_classes, classes, np.zeros(len(grown_classes), dtype=np.int64), sums)
+
+    def scale(self, factor: float) -> ForestCounts:
+        """Return the counts times a factor, rounded to multiples of 2⁻¹⁶."""
+        weight, *sums = (np.rint(part * factor).astype(np.int64) for part in (self.class_weight, *self.sums))
+        return replace(self, class_weight=weight, sums=tuple(sums))
+
     @property
     def n_rows(self) -> float:
         """The total weight of the rows."""

@@ -100,6 +100,17 @@ class GrownTrees(ABC):
             found.update(f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return found.hexdigest()
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, GrownTrees) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def sums_shape(self) -> tuple[int, int]:
+        """The number of arrays of sums, and of leaves."""
+        return self.n_sums, self.trees.n_leaves
+
     def bias(self, counts: ForestCounts) -> np.ndarray:
         """Return the biases of the pool for the present classes; 0 for classes that came later."""
         known = np.zeros(len(counts.classes.levels))

@@ -19,7 +19,7 @@ from tallybayes.errors import DataError, StatisticsError
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.forest.coded_columns import CodedColumns
-from tallybayes.models.forest.counted_rows import CountedRows
+from tallybayes.models.forest.counted_rows import WEIGHT_UNIT, CountedRows
 from tallybayes.models.forest.forest_counts import ForestCounts, known_classes
 from tallybayes.models.forest.forest_io import forest_from_parts, forest_to_parts
 from tallybayes.models.forest.grown_trees import GrownTrees
@@ -29,6 +29,7 @@ from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import InputFormat, open_columns, read_initial_rows, read_more_rows
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inspection.model_summary import Summary, title_by_class
 from tallybayes.models.io import save_model
 from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.tally.domain import Domain, labels_of
@@ -115,6 +116,24 @@ class TreeClassifier(ClassifierMixin, Estimator):
         self.input_format_, self._frame_library = input_format, frame_kind(X)
         return self._set(structure, ForestCounts(structure.digest, classes.levels, known, class_weight, sums))
 
+    def fit_to_trees(self, trees: GrownTrees, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
+        """Count rows in trees that another model has grown, its ``structure_``, so that both can be added.
+
+        Parameters
+        ----------
+        trees : GrownTrees
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        self.input_format_, self._frame_library = read_initial_rows(X, y, sample_weight)[0], frame_kind(X)
+        self._set(trees, ForestCounts.none(trees.digest, trees.classes, str(self._target), trees.sums_shape))
+        return self._set(trees, self.counts_ + self._count(X, y, sample_weight))
+
     def regrow(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
         """Grow new trees from rows, and count these rows: the same as `fit`.
 
@@ -151,7 +170,7 @@ class TreeClassifier(ClassifierMixin, Estimator):
         if not hasattr(self, "counts_"):
             self.fit(X, y, sample_weight)
         else:
-            self._set_updated(self.counts_ + self._count(X, y, sample_weight))
+            self._set(self.structure_, self.counts_ + self._count(X, y, sample_weight))
         return self if classes is None else self._set(self.structure_, self.counts_.declare(list(classes)))
 
     def forget(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
@@ -212,7 +231,7 @@ class TreeClassifier(ClassifierMixin, Estimator):
         name = other._target if self.input_format_.unnamed else self._target
         merged = self._with_counts(self.counts_.renamed(str(name)))
         merged.input_format_ = self.input_format_._replace(target=name)
-        return merged._set_updated(merged.counts_ + other.counts_.renamed(str(name)))
+        return merged._set(merged.structure_, merged.counts_ + other.counts_.renamed(str(name)))
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
@@ -246,16 +265,6 @@ class TreeClassifier(ClassifierMixin, Estimator):
         self._cache: dict[str, Any] = {}
         return self
 
-    def _set_updated(self, counts: ForestCounts) -> Self:
-        """Set the counts after rows were added; warn when there are twice as many as the trees were grown from."""
-        enough = 2 * self.structure_.grown_weight
-        if self.counts_.n_rows < enough <= counts.n_rows:
-            warn(
-                f"{counts.n_rows:g} rows are counted in trees that were grown from {self.structure_.grown_weight:g}.\n"
-                "    regrow(X, y) with all rows would predict better."
-            )
-        return self._set(self.structure_, counts)
-
     def _with_counts(self, counts: ForestCounts) -> Self:
         """Return a model with the same trees and other counts."""
         other = clone(self)
@@ -270,6 +279,11 @@ class TreeClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self, "counts_")
         if "leaf values" not in self._cache:
             self._cache["leaf values"] = self.structure_.leaf_values(self.counts_)
+            if self.counts_.n_rows >= 2 * self.structure_.grown_weight > 0:
+                warn(
+                    f"the trees were grown from {self.structure_.grown_weight:g} rows, and twice as many are counted.\n"
+                    "    Trees grown from all rows, fit(X, y), would predict better."
+                )
         values: np.ndarray = self._cache["leaf values"]
         return values
 
@@ -395,6 +409,23 @@ class TreeClassifier(ClassifierMixin, Estimator):
         """The total weight of the counted rows."""
         check_is_fitted(self, "counts_")
         return self.counts_.n_rows
+
+    @property
+    def class_count_(self) -> np.ndarray:
+        """The total weight of the counted rows of each class."""
+        check_is_fitted(self, "counts_")
+        return np.asarray(self.counts_.class_weight[self.counts_.present] / WEIGHT_UNIT)
+
+    def summary(self) -> Summary:
+        """Return a summary of the columns: the number of levels or bins.
+
+        Returns
+        -------
+        Summary
+        """
+        rows, levels = self.n_rows_, self._class_domain.levels
+        title = title_by_class(type(self).__name__, rows, "classes", levels, self.class_count_)
+        return Summary(title, self.structure_.columns.summaries(), self.dropped_columns_)
 
     @property
     def target_(self) -> Name:

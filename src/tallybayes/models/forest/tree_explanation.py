@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tallybayes.models.classification.methods.explanation import PRIOR, Explanation, ExplanationPart, compared
+from tallybayes.models.classification.methods.explanation import (
+    CALIBRATION,
+    PRIOR,
+    Explanation,
+    ExplanationPart,
+    compared,
+)
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.forest_counts import ForestCounts
 from tallybayes.models.forest.grown_trees import GrownTrees
-
-CALIBRATION = "(calibration)"
 
 
 class _PathPart(ExplanationPart):
@@ -56,3 +60,14 @@ def explain_trees(
     log_odds = log_proba[rows, top] - log_proba[rows, other]
     impossible = np.zeros(len(codes), dtype=bool)
     return Explanation(part.names, [part], log_odds, labels[top], labels[other], impossible, frame)
+
+
+def tree_contributions(
+    grown: GrownTrees, counts: ForestCounts, codes: np.ndarray, top: np.ndarray, other: np.ndarray
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield the contributions of the classes without any column, and of each column, to given log-odds of each row."""
+    base, steps = grown.contributions(counts, codes)
+    rows = np.arange(len(codes))
+    yield PRIOR, base[rows, top] - base[rows, other]
+    for j, name in enumerate(grown.columns.names):
+        yield name, steps[rows, j, top] - steps[rows, j, other]

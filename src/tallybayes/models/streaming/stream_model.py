@@ -243,6 +243,8 @@ def scaled(model: Any, factor: float) -> Any:
     if hasattr(model, "members_"):
         other.members_ = [member._replace(model=scaled(member.model, factor)) for member in model.members_]
         return other
+    if hasattr(model, "counts_"):
+        return other._set(model.structure_, model.counts_.scale(factor))
     return other._update_tally(model.tally_.scale(factor))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from tallybayes.data.table import Table
 from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.models.classification.estimated_classifier import estimates_of
+from tallybayes.models.ensemble.ensemble_inspection import largest_generative
 from tallybayes.models.inputs.input_format import open_columns, open_rows
 from tallybayes.plotting.classifier.groups import Groups, groups_of
 from tallybayes.plotting.classifier.marginals import (
@@ -155,26 +156,28 @@ class DistancePlane(ClassConditionalPlane):
 
 
 class EnsemblePlane(PredictedPlane):
-    """Ensemble: all other columns are missing; predictions of all members, stacked and calibrated."""
+    """Ensemble: all other columns are missing; pooled predictions of all members."""
 
     others: ClassVar[str] = "missing"
     across: ClassVar[int] = ACROSS // 2  # every member is evaluated
 
     def __init__(self, model: AutoClassifier) -> None:
         self.model = model
-        self.members = [(member, _columns_of_member(member, choice.view)) for choice, member in model.members_]
-        views = [choice.view for choice, _ in model.members_]
+        largest_generative(model)  # raises if there is none
+        generative = model._generative_members
+        self.members = [(member, _columns_of_member(member, choice.view)) for choice, member in generative]
+        views = [choice.view for choice, _ in generative]
         self.levels = {name: levels for view in views for name, levels in getattr(view, "levels", ())}
         used = {name for _, columns in self.members for name, _ in columns}
         self.names = self.keys = [name for name in model._required_columns if name in used]
-        log_prior = model.members_[0].model.class_log_prior_
+        log_prior = generative[0].model.class_log_prior_
         self.groups = Groups(model.classes_.tolist(), log_prior, "classes", model.target_)
 
     @property
     def title(self) -> str:
         """Return the title: the heaviest member and the number of others."""
         name = self.model.members_[0].spec.name
-        n = len(self.members)
+        n = len(self.model.members_)
         return f"{type(self.model).__name__}: {name}" + (f", and {n - 1} more" if n > 1 else "")
 
     def column_information(self) -> np.ndarray:

@@ -156,5 +156,5 @@ def test_what_is_refused():
     labels = {name: ROWS[name] for name in ("sex", "island", "species")}
     one, other = (tb.AutoClassifier(single=True, folds=2).fit(rows, "species") for rows in (labels, NUMBERS))
     assert one.members_[0].spec.name != other.members_[0].spec.name
-    with pytest.raises(tb.DataError, match="the mixtures have no member in common"):
+    with pytest.raises(tb.DataError, match="the ensembles have no generative member in common"):
         difference(one, other)

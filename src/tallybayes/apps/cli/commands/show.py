@@ -86,7 +86,8 @@ def show(
 
 def _show_small(loaded: Model | StreamModel, model: Model, below: float, all_lines: bool, json: bool) -> None:
     """Print the counts below a threshold: a count of one identifies a person."""
-    tallies = {member.spec.name: member.model.tally_ for member in getattr(model, "members_", ())} or {"": model.tally_}
+    members = getattr(model, "members_", ())
+    tallies = {m.spec.name: m.model.tally_ for m in members if hasattr(m.model, "tally_")} or {"": model.tally_}
     lines = [(name, *line) for name, tally in tallies.items() for line in tally.small_counts(below)]
     kept = getattr(loaded, "n_kept_", None)
     if json:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tallybayes.plotting.plot import Plot
 
 PRIOR = "(class prior)"
+CALIBRATION = "(calibration)"
 ABSENT_WORDS = "(absent words)"
 
 
@@ -359,12 +360,20 @@ def explain(estimates: EstimatedClassifier, table: Table, against: Hashable, fra
     """
     joint = estimates.joint(table, whole=False)
     top, other = compared(joint, estimates.classes.levels, against)
-    prior = PriorPart(estimates.class_log_prior, top, other)
-    log_odds, impossible = log_odds_of(joint, prior)
-    parts = [prior, *estimates.explanation_parts(table, prior, log_odds)]
+    parts, log_odds, impossible = explanation_parts(estimates, table, top, other, joint)
     labels = estimates.labels
     columns = [name for part in parts for name in part.names]
     return Explanation(columns, parts, log_odds, labels[top], labels[other], impossible, frame)
+
+
+def explanation_parts(
+    estimates: EstimatedClassifier, table: Table, top: np.ndarray, other: np.ndarray, joint: np.ndarray | None = None
+) -> tuple[list[ExplanationPart], np.ndarray, np.ndarray]:
+    """Return the contributions to the log-odds between two classes of each row, the log-odds, and impossible rows."""
+    joint = estimates.joint(table, whole=False) if joint is None else joint
+    prior = PriorPart(estimates.class_log_prior, top, other)
+    log_odds, impossible = log_odds_of(joint, prior)
+    return [prior, *estimates.explanation_parts(table, prior, log_odds)], log_odds, impossible
 
 
 def factor_parts(estimates: EstimatedClassifier, table: Table, prior: PriorPart) -> list[ExplanationPart]:

@@ -12,7 +12,7 @@ import tallybayes as tb
 from tallybayes.errors import LabelError, StatisticsError
 from tests.examples import examples
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*rows are counted in trees")
+pytestmark = pytest.mark.filterwarnings("ignore:the trees were grown from")
 KINDS = {
     "forest": lambda: tb.CountForest(n_trees=6, min_leaf=2, strength=0.5),
     "boosting": lambda: tb.CountBoosting(max_trees=8, max_depth=3),
@@ -161,7 +161,9 @@ def test_a_class_is_dropped_from_a_forest():
 def test_twice_the_rows_suggest_to_grow_again(kind):
     X, y = table(11, 60)
     model = KINDS[kind]().fit(X, y).partial_fit(*part((X, y), slice(0, 50)))
-    with pytest.warns(UserWarning, match="regrow"):
-        model.partial_fit(*part((X, y), slice(50, 60)))
+    model.predict(X)
+    model.partial_fit(*part((X, y), slice(50, 60)))
     assert model.n_rows_ == 120
+    with pytest.warns(UserWarning, match="twice as many are counted"):
+        model.predict(X)
     assert_equal(model.regrow(X, y), KINDS[kind]().fit(X, y))

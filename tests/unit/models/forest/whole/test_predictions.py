@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.metrics import log_loss
 
 import tallybayes as tb
@@ -197,3 +197,10 @@ def test_evaluation_and_cross_validation(kind):
     assert tb.evaluate(model, X, y).accuracy.value == pytest.approx(accuracy)
     held_out = tb.cross_validate(KINDS[kind](), X, y, folds=3)
     assert 0.4 < held_out.accuracy.value < accuracy + 0.05
+
+
+def test_numeric_columns_have_at_most_254_bins():
+    X, y = load_breast_cancer(return_X_y=True)
+    columns = tb.CountForest(3).fit(X[::2], y[::2]).structure_.columns  # quantiles of one column need a few bins more
+    assert max(map(len, columns.edges)) == 253
+    assert columns.check() is columns
