@@ -28,6 +28,8 @@ from tallybayes.typing import Name, Rows
 if TYPE_CHECKING:
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
+_ROUNDING = 1e-9  # of log-odds
+
 
 class _PooledPart(ExplanationPart):
     """The contributions of the class prior, of all columns, and of the calibration of the members."""
@@ -72,7 +74,8 @@ def explain(model: AutoClassifier, X: Rows, against: Hashable = None) -> Explana
             known = total.setdefault(name, np.zeros(table.n_rows))
             known += scale * term
     total = {name: total[name] for name in (PRIOR, *table.columns, *total) if name in total}  # in the order of X
-    total[CALIBRATION] = log_odds - sum(total.values())
+    rest = log_odds - sum(total.values())
+    total |= {CALIBRATION: rest} if np.abs(rest).max(initial=0.0) > _ROUNDING else {}
     part = _PooledPart(list(total), np.stack(list(total.values()), axis=1), table, top, other)
     classes, frame = model.classes_, getattr(model.members_[0].model, "_frame_library", None)
     none_impossible = np.zeros(table.n_rows, dtype=bool)

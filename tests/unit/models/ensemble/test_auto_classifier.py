@@ -112,7 +112,7 @@ def test_contributions_of_the_pool_sum_to_its_log_odds(wine):
         ordered = np.sort(one.predict_log_proba(features), axis=1)
         np.testing.assert_allclose(explained.log_odds, ordered[:, -1] - ordered[:, -2], atol=1e-9)
         np.testing.assert_allclose(explained.contributions.sum(axis=1), explained.log_odds, atol=1e-9)
-        assert set(explained.columns) >= {"(class prior)", "(calibration)"}
+        assert "(class prior)" in explained.columns
     assert set(mixed.explain(rows, y[0]).against) <= set(y)
 
 
