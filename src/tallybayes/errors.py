@@ -90,7 +90,7 @@ class DataError(TallybayesError, ValueError):
         missing, known = list(missing), list(known)
         hint = "Check the spelling, or pass data that have the column."
         if known and all(isinstance(name, int) for name in known) and all(isinstance(name, str) for name in missing):
-            hint = "These rows have no column names. Pass a data frame: pd.DataFrame(rows, columns=[...])."
+            hint = "These rows have no column names. Pass a data frame, pd.DataFrame(rows, columns=[...]), or an array."
         elif known and all(isinstance(name, str) for name in known) and all(isinstance(name, int) for name in missing):
             hint = "The training columns had no names. Pass an array with columns in the same order: frame.to_numpy()."
         else:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import EstimateError, short_repr
+from tallybayes.errors import DataError, EstimateError, short_repr
 from tallybayes.messages import did_you_mean
+from tallybayes.typing import RandomState
 
 # Synonyms in other libraries and books; other suggestions are by spelling.
 _SYNONYMS = {
@@ -85,6 +86,30 @@ def check_em_parameters(model: object) -> None:
         is_number = isinstance(value, int | float | np.integer | np.floating) and 0 <= value < np.inf
         if not is_number or (value == 0 and name != "tol"):
             raise EstimateError(f"{name} is {value!r}; expected {expected}.")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return a parameter as int; raise DataError unless it is a whole number of at least ``least``."""
+    if not is_integer_at_least(value, least):
+        raise DataError.wrong_type(name, short_repr(value), f"a whole number of at least {least}")
+    return int(value)
+
+
+def check_positive(name: str, value: Any, expected: str = "a positive number", most: float = np.inf) -> float:
+    """Return a parameter as float; raise DataError unless it is finite, above 0 and at most ``most``."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= most or value == np.inf:
+        raise DataError.wrong_type(name, short_repr(value), expected)
+    return float(value)
+
+
+def random_generator(random_state: RandomState) -> np.random.Generator:
+    """Return the generator of a seed, or the given generator; raise DataError for another value."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        expected = "a whole number of at least 0, a NumPy generator, or None"
+        raise DataError.wrong_type("random_state", short_repr(random_state), expected) from None
 
 
 def is_integer_at_least(value: object, least: int = 1) -> bool:

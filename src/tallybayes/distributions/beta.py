@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, xlog1py, xlogy
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.elicitation import beta_from_interval
 from tallybayes.distributions.log_gamma import log_dirichlet_norm_ratio
 from tallybayes.distributions.parameter_distribution import (
@@ -132,7 +133,7 @@ class Beta(ParameterDistribution):
         """Draw random probabilities θ."""
         self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.alpha.shape, self.beta.shape)
-        return as_float(np.random.default_rng(random_state).beta(self.alpha, self.beta, shape))
+        return as_float(random_generator(random_state).beta(self.alpha, self.beta, shape))
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """Return log p(θ): −inf if θ is not in [0, 1]."""

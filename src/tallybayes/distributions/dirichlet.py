@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.log_gamma import log_dirichlet_norm_ratio
 from tallybayes.distributions.parameter_distribution import (
     Interval,
@@ -162,7 +163,7 @@ class Dirichlet(ParameterDistribution):
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Draw random probabilities θ, which sum to 1 within each column."""
         alpha, segments = self._cells("sample")
-        rng = np.random.default_rng(random_state)
+        rng = random_generator(random_state)
         shape = as_size(n) + alpha.shape
         # Gamma(α) = Gamma(α + 1) · U^(1/α), computed in logarithms so that small α do not underflow to 0 / 0.
         log_draw = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(rng.random(shape)) / alpha

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.beta import base_measure_by_column
 from tallybayes.distributions.elicitation import gamma_from_interval
 from tallybayes.distributions.log_gamma import log_growth, stirling_remainder
@@ -111,7 +112,7 @@ class Gamma(ParameterDistribution):
         """Draw random rates λ."""
         self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
-        return as_float(np.random.default_rng(random_state).gamma(self.shape, 1 / self.rate, shape))
+        return as_float(random_generator(random_state).gamma(self.shape, 1 / self.rate, shape))
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """Return log p(λ): −inf if λ < 0."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.parameter_distribution import (
     Interval,
     ParameterDistribution,
@@ -264,7 +265,7 @@ class Hypotheses(ParameterDistribution):
             raise PriorError(
                 "hypotheses about several groups cannot be sampled together.\n    Fit and sample each group separately."
             )
-        drawn = np.random.default_rng(random_state).choice(len(self.names), size=as_size(n), p=np.exp(self.log_weights))
+        drawn = random_generator(random_state).choice(len(self.names), size=as_size(n), p=np.exp(self.log_weights))
         values = list(self.hypotheses.values())
         return values[int(drawn)] if np.ndim(drawn) == 0 else [values[int(i)] for i in np.ravel(drawn)]
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.inverse_gamma import InverseGamma, log_normal_density
 from tallybayes.distributions.log_gamma import log_growth
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
@@ -262,7 +263,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> LinearParameters:
         """Draw random slopes, intercepts and variances."""
         self._require_proper("draws")
-        rng = np.random.default_rng(random_state)
+        rng = random_generator(random_state)
         leading = as_size(n)
         given = self.given_shape
         p = self.n_inputs

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.inverse_gamma import InverseGamma, log_normal_density
 from tallybayes.distributions.log_gamma import log_growth
 from tallybayes.distributions.parameter_distribution import (
@@ -174,7 +175,7 @@ class NormalInverseGamma(ParameterDistribution):
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Normal:
         """Draw random means and variances. A tied variance is drawn once."""
-        rng = np.random.default_rng(random_state)
+        rng = random_generator(random_state)
         full = as_size(n) + self._size
         size = self._variance_shape(self._size)
         prior = InverseGamma(np.broadcast_to(self.shape, size), np.broadcast_to(self.scale, size))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.log_gamma import log_growth, stirling_remainder
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.distributions.parameter_distribution import (
@@ -239,7 +240,7 @@ class NormalInverseWishart(ParameterDistribution):
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> MultivariateNormal:
         """Draw random means and covariances (Bartlett decomposition). A tied covariance is drawn once."""
-        rng = np.random.default_rng(random_state)
+        rng = random_generator(random_state)
         leading = as_size(n)
         d = self.n_columns
         given = self.given_shape

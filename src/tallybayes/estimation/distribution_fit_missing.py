@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.data.missing_indicators import indicator_name
 from tallybayes.data.table import open_table
 from tallybayes.distributions.parameter_distribution import as_float
@@ -184,7 +185,7 @@ class PredictiveWithMissing(Predictive):
         n : int
         random_state : int, Generator or None
         """
-        rng = np.random.default_rng(random_state)
+        rng = random_generator(random_state)
         there, values = (part.sample(n, random_state=rng) for part in (self.there, self.values))
         labels = self._learned.tally.factors[0].family.cell_type == "codes"
         nothing: Any = None if labels else np.nan

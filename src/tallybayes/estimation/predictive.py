@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count, random_generator
 from tallybayes.data.array_input import unmerged
 from tallybayes.data.counting import numbers_of
 from tallybayes.data.table import Table, open_table
@@ -105,11 +106,11 @@ class Predictive:
         n : int
         random_state : int, Generator or None
         """
-        rng = np.random.default_rng(random_state)
+        rng = random_generator(random_state)
         family = self._learned.family
         drawn = [
             family.sample(family.parameters_from(self._posterior, "sample", random_state=rng), 1, rng)[0]
-            for _ in range(n)
+            for _ in range(check_count("n", n, 0))
         ]
         rows = np.stack(drawn) if drawn else np.zeros((0,))
         if family.cell_type == "codes" and drawn:

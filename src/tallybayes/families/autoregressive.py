@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.errors import DataError
@@ -50,8 +51,7 @@ class Autoregressive(LinearGaussian):
     allowed_values: ClassVar[str] = "a finite number"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.order, int) or isinstance(self.order, bool) or self.order < 1:
-            raise DataError.wrong_type("order", repr(self.order), "a whole number of at least 1")
+        check_count("order", self.order)
 
     def collect(
         self,

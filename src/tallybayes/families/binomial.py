@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
 from tallybayes import kernels
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.log_gamma import log_choose
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
@@ -46,8 +47,7 @@ class Binomial(Bernoulli):
     is_binary: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n, int | np.integer) or self.n < 1:
-            raise DataError.wrong_type("n of Binomial", repr(self.n), "a whole number of at least 1")
+        check_count("n of Binomial", self.n)
         if self.success is not None:
             raise DataError.wrong_type("success of Binomial", repr(self.success), "None: its cells are numbers")
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
@@ -93,8 +94,8 @@ class Text(Family):
         object.__setattr__(self, "rule", rule)
         if not isinstance(self.min_count, int | float | np.number) or not 0 <= self.min_count < np.inf:
             raise DataError.wrong_type("min_count of Text", repr(self.min_count), "a number of at least 0")
-        if self.max_features is not None and not (_is_integer(self.max_features) and self.max_features >= 1):
-            raise DataError.wrong_type("max_features of Text", repr(self.max_features), "a whole number of at least 1")
+        if self.max_features is not None:
+            check_count("max_features of Text", self.max_features)
         if self.hash_bits is not None and not (_is_integer(self.hash_bits) and 1 <= self.hash_bits <= _MAX_HASH_BITS):
             expected = f"a number of bits from 1 to {_MAX_HASH_BITS}: 2**hash_bits columns"
             raise DataError.wrong_type("hash_bits of Text", repr(self.hash_bits), expected)

@@ -95,10 +95,8 @@ def report(
         raise tb.DataError.wrong_type("the model", f"a {type(model).__name__}", "a fitted classifier")
     if isinstance(data, str | os.PathLike | Iterator):
         data = tb.table(data)  # opened once: an iterator cannot be read twice
+    evaluation = tb.evaluate(model, data, target)  # which checks the rows and the target
     rows = ReportRows(data, target)
-    if not len(rows):
-        raise tb.DataError("the data have 0 rows; expected at least 1.")
-    evaluation = tb.evaluate(model, data, target)
     predictions = ReportPredictions(model, rows)
     importance = report_analysis.feature_importance(predictions)
     target_name = target if isinstance(target, str) else str(getattr(model, "target_", "class"))

@@ -37,18 +37,7 @@ class ReportRows:
     def __init__(self, data: Rows, target: Labels, max_rows: int = _MAX_ROWS) -> None:
         columns = _columns(data)
         n = len(next(iter(columns.values()), ()))
-        if not isinstance(target, str | int):
-            labels = list(target)
-        elif target in columns:
-            labels = columns.pop(target)
-        else:
-            names = ", ".join(map(repr, list(columns)[:8]))
-            raise tb.DataError(
-                f"no column {target!r} in the data (found: {names}), so the class labels are unknown.\n"
-                "    Pass rows that have it, or pass the labels: model.report(X, y)."
-            )
-        if len(labels) != n:
-            raise tb.DataError(f"the target has {len(labels)} labels for {n} rows; expected one label per row.")
+        labels = columns.pop(target) if isinstance(target, str | int) else list(target)
         self.indices = np.unique(np.linspace(0, max(n - 1, 0), min(n, max_rows)).astype(int))
         self.columns = {name: [cells[index] for index in self.indices] for name, cells in columns.items()}
         self.labels = [labels[index] for index in self.indices]
@@ -114,6 +103,6 @@ def _columns(data: Rows) -> dict[Name, list[Any]]:
 
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return {name: frame[name].to_list() for name in frame.columns}
+        return dict(zip(frame.columns, (column.to_list() for column in frame.iter_columns()), strict=True))
     source = data if isinstance(data, tb.Source) else tb.table(data)
     return dict(source.sample()[0].to_pydict())

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import is_integer_at_least
+from tallybayes._utils.parameter_checks import is_integer_at_least, random_generator
 from tallybayes.data.array_input import as_array
 from tallybayes.data.encoding import encode
 from tallybayes.errors import DataError
@@ -55,7 +55,7 @@ class Folds(NamedTuple):
 def random_folds(codes: np.ndarray, n_folds: int, random_state: RandomState) -> np.ndarray:
     """Return a random fold for every row, stratified by class."""
     _check_number(n_folds, len(codes), "rows")
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
     n_rounds = -(-len(codes) // n_folds)
     deal = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_rounds, 1)), axis=1).ravel()[: len(codes)]
     fold = np.empty(len(codes), dtype=np.int32)
@@ -69,7 +69,7 @@ def group_folds(groups: Labels, n_rows: int, n_folds: int, random_state: RandomS
     codes, n_groups = _codes(groups, n_rows, "groups")
     _check_number(n_folds, n_groups, "groups")
     sizes = np.bincount(codes, minlength=n_groups)
-    shuffled = np.random.default_rng(random_state).permutation(n_groups)
+    shuffled = random_generator(random_state).permutation(n_groups)
     load = np.zeros(n_folds)
     fold_of = np.empty(n_groups, dtype=np.int32)
     for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:  # the largest group first, to the smallest fold

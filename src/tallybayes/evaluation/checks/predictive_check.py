@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes._utils.parameter_checks import check_count, random_generator
 from tallybayes.errors import DataError
 from tallybayes.evaluation.checks.replicated_data import ReplicatedFactor, make_replicated_factor, sources
 from tallybayes.evaluation.checks.summary_statistics import TokenCounts
-from tallybayes.evaluation.validation.arguments import check_count
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.network.bayesian_network import BayesianNetwork
@@ -73,7 +73,7 @@ def predictive_check(
         raise DataError.wrong_type("model", type(model).__name__, expected)
     check_is_fitted(model, "tally_")
     check_count("n_draws", n_draws)
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
     checks: list[Check] = []
     parts: list[ReplicatedFactor] = []
     n_rows: dict[Any, int] = {}

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.errors import DataError
 from tallybayes.models.base import Model
 from tallybayes.typing import Candidates, EstimatorLike
@@ -21,12 +20,6 @@ def named_models(models: EstimatorLike | Mapping[str, EstimatorLike]) -> dict[st
     if not named:
         raise DataError("models is empty; expected at least one model.")
     return {str(name): model for name, model in named.items()}
-
-
-def check_count(name: str, number: object, least: int = 1) -> None:
-    """Raise DataError unless a parameter is a whole number of at least 1, or another least number."""
-    if not is_integer_at_least(number, least):
-        raise DataError.wrong_type(name, repr(number), f"a whole number of at least {least}")
 
 
 def listed(candidates: Candidates | None) -> list[dict[str, Any]]:

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
+from tallybayes._utils.parameter_checks import check_count, random_generator
 from tallybayes._utils.progress import progress
 from tallybayes.errors import DataError
-from tallybayes.evaluation.validation.arguments import check_count, listed
+from tallybayes.evaluation.validation.arguments import listed
 from tallybayes.results.bias_variance import BiasVariance
 from tallybayes.typing import Candidates, EstimatorLike, RandomState, Rows
 
@@ -72,7 +73,7 @@ def bias_variance(
     inputs = X if at is None else at
     center = _true_targets(truth, X)
     expected = _true_targets(truth, inputs)
-    draws = center[:, None] + noise * np.random.default_rng(random_state).standard_normal((len(center), int(n_draws)))
+    draws = center[:, None] + noise * random_generator(random_state).standard_normal((len(center), int(n_draws)))
     squared_bias: list[float] = []
     variance: list[float] = []
     for each in progress(settings, "fitting"):

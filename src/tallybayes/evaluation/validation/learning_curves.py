@@ -10,12 +10,13 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from tallybayes._utils.parameter_checks import check_count, random_generator
 from tallybayes._utils.progress import progress
 from tallybayes.data.encoding import missing_mask
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.estimation.resampling.folds import random_folds
-from tallybayes.evaluation.validation.arguments import check_count, named_models
+from tallybayes.evaluation.validation.arguments import named_models
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
 from tallybayes.models.inputs.features import check_target, is_name, only_column
 from tallybayes.results.classification_metrics import ScoredRows
@@ -83,7 +84,7 @@ def learning_curves(
     check_count("n_repeats", n_repeats)
     X, labels = _open_rows(data, target)
     classes, codes = np.unique(labels, return_inverse=True)
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
     folds = [random_folds(codes, _FOLDS, rng) for _ in range(-(-n_repeats // _FOLDS))]
     n_train = _check_sizes(sizes, len(codes) - int(max(np.bincount(fold).max() for fold in folds)), len(classes))
     values = np.empty((len(LearningCurves.LABELS), len(named), len(n_train), n_repeats))

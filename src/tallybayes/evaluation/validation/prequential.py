@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes._utils.progress import progress_of
 from tallybayes.data.array_input import as_array
 from tallybayes.data.encoding import missing_mask
@@ -20,7 +21,7 @@ from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.evaluation.comparison.model_difference import difference
 from tallybayes.evaluation.named_columns import names_in, without_columns
-from tallybayes.evaluation.validation.arguments import check_count, named_models
+from tallybayes.evaluation.validation.arguments import named_models
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel

@@ -14,12 +14,11 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tallybayes._utils.parameter_checks import is_integer_at_least
+from tallybayes._utils.parameter_checks import check_count, is_integer_at_least, random_generator
 from tallybayes._utils.progress import progress
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.resampling.folds import random_folds, rows_by_code
-from tallybayes.evaluation.validation.arguments import check_count
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.family import Family
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -84,7 +83,7 @@ def select_n_states(
     numbers = list(candidates)
     _check_arguments(model, numbers, by, folds)
     sequences, weight = _open_weighted(X, lengths, sequence, order, sample_weight)
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
     base = clone(model)
     if base.random_state is None:
         base.random_state = int(rng.integers(2**31))

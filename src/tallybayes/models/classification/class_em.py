@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.data.table import Table
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
@@ -150,7 +151,7 @@ class ClassEM:
         starts: list[Callable[[], Any]] = [partial(self._from_labels, n_steps) for n_steps in ways]
         if not self.named.all():
             # The priors are resolved from the first initialization and then fixed, so it should be the best one.
-            rng = np.random.default_rng(self.settings.random_state)
+            rng = random_generator(self.settings.random_state)
             seeds = self.counter.kmeans_assigners(*self.rows, self.settings.n_init, rng)
             starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
         if self.model.initial is not None:

@@ -35,7 +35,7 @@ from tallybayes.models.classification.class_prior import check_classes
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
 from tallybayes.models.inputs.columns import columns_with_option, first_rows
 from tallybayes.models.inputs.distinct_values import warn_distinct_values
-from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features
+from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
 from tallybayes.models.inputs.input_format import (
     InputFormat,
     LabeledRowReader,
@@ -202,7 +202,7 @@ def drop_class(model: Model, label: Hashable) -> Model:
     check_is_fitted(model, "tally_")
     model._require_counts("dropping a class")
     domain = model._class_domain
-    if label not in domain.index:
+    if not isinstance(label, Hashable) or label not in domain.index:
         raise LabelError.no_such_class(label, domain.levels)
     return model._set_tally(model.tally_.drop_level(str(model._target), label))
 
@@ -218,7 +218,8 @@ def score(model: LabeledModel, X: Rows, y: Labels, sample_weight: SampleWeights 
         batches = [(model.predict(rows), columns) for rows, columns in query_batches(model, source, names, "scoring")]
         predictions = np.concatenate([part for part, _ in batches])
         table = joined_columns([columns for _, columns in batches])
-    y_true = np.asarray(table.column(y)) if is_name(y) else as_array(only_column(y))
+    y_true = np.asarray(table.column(y)) if is_name(y) else as_array(check_target(y, len(predictions)))
+    read_labels(Table({"y": y_true}), "y").check_complete("Leave the unlabeled rows out.")
     if is_name(sample_weight):
         sample_weight = np.asarray(table.column(sample_weight))
     return float(accuracy_score(y_true, predictions, sample_weight=sample_weight))

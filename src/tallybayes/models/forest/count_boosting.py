@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import is_integer_at_least
-from tallybayes.errors import DataError
+from tallybayes._utils.parameter_checks import check_count, check_positive
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import CountedRows
 from tallybayes.models.forest.grown_chains import ChainOptions, GrownChains, grow
@@ -97,12 +96,9 @@ class CountBoosting(TreeClassifier):
     def _check_settings(self) -> None:
         super()._check_settings()
         for name, least in (("max_trees", 1), ("max_depth", 1), ("min_leaf", 1), ("random_state", 0)):
-            if not is_integer_at_least(getattr(self, name), least):
-                raise DataError.wrong_type(name, repr(getattr(self, name)), f"a whole number of at least {least}")
+            check_count(name, getattr(self, name), least)
         for name, most in (("rate", 1.0), ("columns_tried", 1.0), ("strength", 1e9)):
-            value: Any = getattr(self, name)
-            if isinstance(value, str) or np.ndim(value) or not 0 < float(value) <= most:
-                raise DataError.wrong_type(name, repr(value), f"a number above 0, at most {most:g}")
+            check_positive(name, getattr(self, name), f"a number above 0, at most {most:g}", most)
 
     def _grow(
         self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.parameter_checks import StringOptions, is_integer_at_least
+from tallybayes._utils.parameter_checks import StringOptions, check_count, check_positive, is_integer_at_least
 from tallybayes.errors import DataError
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import CountedRows
@@ -94,16 +94,12 @@ class CountForest(TreeClassifier):
     def _check_settings(self) -> None:
         super()._check_settings()
         kinds = KINDS[self.splits]
-        if not is_integer_at_least(self.n_trees, len(kinds)):
-            raise DataError.wrong_type("n_trees", repr(self.n_trees), f"a whole number of at least {len(kinds)}")
+        check_count("n_trees", self.n_trees, len(kinds))
         if self.min_leaf is not None and not is_integer_at_least(self.min_leaf, 1):
             raise DataError.wrong_type("min_leaf", repr(self.min_leaf), "a whole number of at least 1, or None")
-        strength: Any = self.strength
-        is_number = not isinstance(strength, str) and not np.ndim(strength)
-        if strength is not None and not (is_number and 0 < float(strength) < np.inf):
-            raise DataError.wrong_type("strength", repr(strength), "a positive number of rows, or None")
-        if not is_integer_at_least(self.random_state, 0):
-            raise DataError.wrong_type("random_state", repr(self.random_state), "a whole number of at least 0")
+        if self.strength is not None:
+            check_positive("strength", self.strength, "a positive number of rows, or None")
+        check_count("random_state", self.random_state, 0)
 
     def _grow(
         self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows

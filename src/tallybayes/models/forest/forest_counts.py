@@ -161,7 +161,7 @@ class ForestCounts:
 
     def without_class(self, label: Hashable) -> ForestCounts:
         """Return the counts without the rows of a class."""
-        if label not in self.domain.index:
+        if not isinstance(label, Hashable) or label not in self.domain.index:
             raise LabelError.no_such_class(label, self.domain.levels)
         place = self.classes.index[label]
         declared = [level for level in self.classes.declared if level != label]

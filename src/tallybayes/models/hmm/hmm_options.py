@@ -61,6 +61,8 @@ class TopologyOptions(NamedTuple):
             raise EstimateError(
                 f"tied is {short_repr(self.tied)}; expected a mapping from states to hashable values, or None."
             )
+        if not isinstance(self.end_state, bool | np.bool_):
+            raise DataError.wrong_type("end_state", short_repr(self.end_state), "True or False")
         if not isinstance(self.allowed_transitions, str | Mapping | list | tuple | np.ndarray | None):
             raise EstimateError(
                 f"allowed_transitions is {short_repr(self.allowed_transitions)}; expected "
@@ -73,10 +75,10 @@ def state_positions(names: StateNames, states: Sequence[Any], parameter: str, co
     several: Iterable[Any] = names if isinstance(names, list | tuple | set | frozenset | np.ndarray) else [names]
     requested = [name.item() if isinstance(name, np.generic) else name for name in several]
     index = {state: position for position, state in enumerate(states)}
-    unknown = [name for name in requested if name not in index]
-    if complete and unknown:
+    unknown = [name for name in requested if not isinstance(name, Hashable) or name not in index]
+    if unknown and (complete or not isinstance(unknown[0], Hashable)):
         raise LabelError.unknown_state(parameter, unknown[0], states)
-    return [index[name] for name in requested if name in index]
+    return [index[name] for name in requested if name not in unknown]
 
 
 def read_tied(tied: Mapping[Any, Hashable] | None, states: Sequence[Any], complete: bool) -> np.ndarray | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count, random_generator
 from tallybayes.data.array_input import unmerged
 from tallybayes.data.data_frames import as_frame
 from tallybayes.data.encoding import is_missing
@@ -32,8 +33,9 @@ def sample(
     hmm: EstimatedHMM, n: int | Sequence[int] | np.ndarray, frame: str | None, random_state: RandomState
 ) -> tuple[list[Any], list[np.ndarray]]:
     """Return sequences drawn from the model, in the format `frame` (see `_as_sequence`), and their states."""
-    rng = np.random.default_rng(random_state)
-    paths = [_draw_path(hmm.checked_parameters, length, rng) for length in np.atleast_1d(n).tolist()]
+    rng = random_generator(random_state)
+    lengths: Any = n if isinstance(n, list | tuple | range) or np.ndim(n) else [n]
+    paths = [_draw_path(hmm.checked_parameters, check_count("n", length, 0), rng) for length in lengths]
     sequences = [_as_sequence(with_absences(_draw_steps(hmm, path, rng)), frame) for path in paths]
     return sequences, [hmm.state_labels[path] for path in paths]
 
@@ -98,7 +100,7 @@ def impute(hmm: EstimatedHMM, sequences: Sequences, frame: str | None) -> list[A
             columns[name] = np.array(table.texts(name, Text()).strings.to_pylist(), dtype=object)
         elif emission.is_coded:
             for name, domain, probabilities in emission.level_tables():
-                columns[name] = _impute_levels(table.columns[name], domain, proba, probabilities)
+                columns[name] = _impute_levels(table.column(name), domain, proba, probabilities)
         else:
             columns |= dict(zip(emission.columns, _impute_numbers(table, emission, proba).T, strict=False))
     parts = zip(*map(sequences.split, columns.values()), strict=True)

@@ -14,7 +14,7 @@ from tallybayes.data.counting import check_weight
 from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, short_repr
 from tallybayes.families._shared.bin_edges import mdl_edges, mdl_edges_by_fold, quantile_edges
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
@@ -93,8 +93,8 @@ def read_levels(
     model : str
         The name of the model, for messages.
     """
-    if bins != "mdl" and not is_integer_at_least(bins, 2):
-        raise DataError.wrong_type("bins", repr(bins), "an integer of at least 2, or 'mdl'")
+    if not (isinstance(bins, str) and bins == "mdl") and not is_integer_at_least(bins, 2):
+        raise DataError.wrong_type("bins", short_repr(bins), "a whole number of at least 2, or 'mdl'")
     weights = check_weight(weight, table.n_rows)
     sample = _sample_rows(table, target, weights)
     read = read_columns(columns, table, [target], target, weights)

@@ -47,6 +47,12 @@ def open_features(X: Rows) -> Table:
         return open_table(X)
     from sklearn.utils import check_array
 
+    widths = {len(row) for row in X if isinstance(row, list | tuple)} if isinstance(X, list | tuple) else set()
+    if len(widths) > 1:
+        raise DataError(
+            f"the rows of X have {min(widths)} to {max(widths)} values; expected equal numbers.\n"
+            "    Pass None for missing values."
+        )
     labels = _holds_labels(X)  # scikit-learn would convert "007" and True to numbers
     checked = check_array(X, dtype=None if labels else "numeric", ensure_all_finite=False, ensure_min_samples=0)
     if labels:

@@ -12,11 +12,11 @@ from tallybayes.data.array_input import unmerged
 from tallybayes.data.concatenated_table import ConcatenatedTable
 from tallybayes.data.counting import check_weight_range
 from tallybayes.data.table import Table, open_table
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, short_repr
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.kernels.concatenate import join_arrays
 from tallybayes.kernels.hmm import GappedTransitions
-from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings
+from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings, only_column
 from tallybayes.tally.factor import Name
 from tallybayes.typing import SampleWeights
 
@@ -146,6 +146,7 @@ def open_labels(y: Any, sequences: Sequences, X: object) -> Any:
     if isinstance(y, str):
         return sequences.table.column(y)
     n_steps = int(sequences.offsets[-1])
+    y = only_column(y)
     if _is_list(y) and len(y) == sequences.n_sequences:
         for number, (part, length) in enumerate(zip(y, sequences.lengths, strict=True)):
             if _length(part) != length:
@@ -159,6 +160,8 @@ def open_labels(y: Any, sequences: Sequences, X: object) -> Any:
         flat[:] = [label for part in y for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
         return flat
     column = y if hasattr(y, "to_numpy") else np.asarray(y, dtype=None if isinstance(y, np.ndarray) else object)
+    if not np.ndim(column):
+        raise DataError.wrong_type("y", short_repr(y), "the states of every sequence, or the name of their column")
     if len(column) != n_steps:
         raise DataError.lengths_differ({"the steps of X": n_steps, "y": len(column)})
     if sequences.order is not None:

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils import ClassifierTags
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.parameter_checks import is_integer_at_least
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.data.open_source import open_source
-from tallybayes.errors import DataError, StatisticsError
+from tallybayes.errors import StatisticsError
 from tallybayes.estimation.em.em_objective import check_n_groups, initial_model, plot_convergence
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
@@ -263,8 +263,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         initial = initial_model(self, initial)
         if initial is not None:
             check_n_groups(len(initial.classes_), "components", "n_components", self.n_components)
-        if not is_integer_at_least(self.n_components):
-            raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
+        check_count("n_components", self.n_components)
         X = X if open_source(X) is None else open_features(X)  # EM needs all rows in memory
         classifier_fit.fit_initial(self, X, np.full(open_features(X).n_rows, None), sample_weight, initial=initial)
         self.input_format_ = self.input_format_._replace(y_dtype=np.dtype(np.int64))

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.parameter_checks import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions, check_count
 from tallybayes.data.counting import check_weight
 from tallybayes.data.table import Table
 from tallybayes.errors import EstimateError, FileError, StatisticsError, TallybayesError
@@ -413,8 +413,8 @@ class NearestClassMean(ClassifierMixin, Model):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.n_components is not None and self.n_components < 1:
-            raise EstimateError(f"n_components is {self.n_components!r}; expected at least 1, or None for all.")
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
 
     def _train(self, X: Rows, y: Labels, sample_weight: SampleWeights) -> None:
         table, weight = read_more_rows(self, X, y, sample_weight)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.data.counting import count
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
@@ -100,7 +101,7 @@ class _NetworkEM:
         self.available = available
         self.network = EstimatedNetwork(available, model.estimate, model.prior)
         self.nodes = self.network.nodes
-        self.rng = np.random.default_rng(model.random_state)
+        self.rng = random_generator(model.random_state)
         self.initial_log_prior = 0.0  # of the parameters of initial=
         weights = np.ones(table.n_rows) if weight is None else weight
         positive = np.flatnonzero(weights > 0)

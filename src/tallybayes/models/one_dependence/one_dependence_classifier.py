@@ -10,7 +10,7 @@ import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, same, to_json
-from tallybayes._utils.parameter_checks import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions, check_positive
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes.data.table import Table
 from tallybayes.errors import (
@@ -193,9 +193,7 @@ class OneDependenceClassifier(Classifier):
     def _check_settings(self) -> None:
         """Raise DataError if the prior strength is not a positive number."""
         super()._check_settings()
-        strength: Any = self.strength
-        if isinstance(strength, str) or np.ndim(strength) or not 0 < float(strength) < np.inf:
-            raise DataError.wrong_type("strength", repr(strength), "a positive number of rows")
+        check_positive("strength", self.strength, "a positive number of rows")
 
     def _make_factors(self, table: Table, target: Name, weight: np.ndarray | None) -> list[Factor]:
         """Return the factors of all columns and pairs given the class; the first rows determine the bins."""

@@ -321,7 +321,7 @@ class LinearRegression(RegressorMixin, Model):
             As for `fit`. Rows with a missing target are skipped.
         """
         predictive, targets, weight = predict_targets(self, X, y, sample_weight)
-        known = ~np.isnan(targets.reshape(len(targets), -1)).any(axis=1)
+        known = ~np.isnan(targets).any(axis=tuple(range(1, targets.ndim)))
         weight = None if weight is None else np.asarray(weight)[known]
         return float(r2_score(targets[known], predictive.mean()[known], sample_weight=weight))
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from tallybayes._utils.fitted import check_is_fitted
+from tallybayes._utils.parameter_checks import check_count, random_generator
 from tallybayes.data.encoding import numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.distributions.log_gamma import log_rising
@@ -86,8 +87,8 @@ class TargetPredictive(NamedTuple):
 
     def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
         """Draw `n` targets for every row: (n, *rows)."""
-        rng = np.random.default_rng(random_state)
-        noise = rng.standard_normal((n, *self.location.shape))
+        rng = random_generator(random_state)
+        noise = rng.standard_normal((check_count("n", n, 0), *self.location.shape))
         shape = np.where(np.isinf(self.degrees_of_freedom), 1.0, self.degrees_of_freedom / 2)
         precision = np.where(np.isinf(self.degrees_of_freedom), 1.0, rng.standard_gamma(shape, noise.shape) / shape)
         return self.location + self.scale * noise / np.sqrt(precision)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tallybayes._utils import sealed_file
 from tallybayes._utils.fitted import check_is_fitted
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, FileError, StatisticsError
 from tallybayes.models.io import model_from_parts, model_to_parts
@@ -333,9 +334,7 @@ class Window(StreamModel):
             )
         if self.rows is None:
             return read_span(self.duration, "duration")
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int | np.integer) or self.rows < 1:
-            raise DataError.wrong_type("rows", repr(self.rows), "a whole number of at least 1")
-        return float(self.rows), None
+        return float(check_count("rows", self.rows)), None
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "model_"):

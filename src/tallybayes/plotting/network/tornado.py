@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes.errors import DataError
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.plotting.charts import horizontal_bars
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, set_title, words
@@ -29,9 +29,7 @@ def plot_sensitivity(sensitivity: Sensitivity, ax: Axes | None = None, *, most: 
     most : int, default 15
         Number of entries shown.
     """
-    if not isinstance(most, int | np.integer) or most < 1:
-        raise DataError.wrong_type("most", repr(most), "a whole number of at least 1")
-    entries = sensitivity[: int(most)]
+    entries = sensitivity[: check_count("most", most)]
     table = {name: [getattr(entry, name) for entry in entries] for name in ("name", "value", "low", "high", "slope")}
     current = sensitivity.probability
     ends = np.array([table["low"], table["high"]])

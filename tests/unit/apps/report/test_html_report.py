@@ -200,7 +200,7 @@ def test_what_has_no_page(wine):
 
 def test_rows_without_labels_and_sparse_rows(wine):
     model = tb.NaiveBayes().fit(wine[0], "kind")
-    with pytest.raises(tb.DataError, match=r"no column 'kind' in the data.*\n    Pass rows that have it"):
+    with pytest.raises(tb.DataError, match=r"no column 'kind' in the data.*\n    Check the spelling, or pass data"):
         model.report(wine[1].drop(columns="kind"))
     words = csr_matrix(np.eye(4))
     with pytest.raises(tb.DataError, match="the data is a sparse matrix"):

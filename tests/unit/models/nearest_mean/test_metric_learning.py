@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 import tallybayes as tb
-from tallybayes.errors import EstimateError, StatisticsError
+from tallybayes.errors import DataError, StatisticsError
 from tallybayes.models.nearest_mean.metric_learning import objective
 from tests.unit.models.classification.discriminant_textbook import made
 
@@ -80,7 +80,7 @@ def test_low_rank(components):
     expected = (((new[:, None] - means) @ model.projection_.T) ** 2).sum(axis=2)
     np.testing.assert_allclose(model.squared_distances(new), expected, rtol=1e-10)
     assert tb.NearestClassMean("learned", n_components=99).fit(rows, labels).projection_.shape == (5, 5)
-    with pytest.raises(EstimateError, match="n_components is 0; expected at least 1"):
+    with pytest.raises(DataError, match="n_components is 0; expected a whole number of at least 1"):
         tb.NearestClassMean("learned", n_components=0).fit(rows, labels)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count, random_generator
 from tallybayes.data.indicator_columns import is_presence, with_absences
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
@@ -32,8 +33,8 @@ def sample(
     estimates: EstimatedClassifier, n: int, given: Hashable, random_state: RandomState
 ) -> tuple[dict[Name, Any], np.ndarray]:
     """Draw random rows: their columns, and their class codes."""
-    rng = np.random.default_rng(random_state)
-    group = draw_classes(estimates, n, given, rng)
+    rng = random_generator(random_state)
+    group = draw_classes(estimates, check_count("n", n, 0), given, rng)
     return with_absences(estimates.sample_columns(group, rng)), group
 
 

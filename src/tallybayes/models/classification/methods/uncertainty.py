@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import is_integer_at_least
+from tallybayes._utils.parameter_checks import is_integer_at_least, random_generator
 from tallybayes.data.table import Table
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
 from tallybayes.errors import EstimateError
@@ -40,7 +40,7 @@ def predict_proba_interval(
     _check_draws(n_draws, mass)
     table = _read_once(estimates.scorers, table)
     estimates.joint(table, whole=False)  # raises for invalid cells, with the row among all rows
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
     log_priors = _draw_log_priors(estimates, n_draws, rng)
     # Each draw has its own seed, so that every chunk of rows uses the same parameters, and only one draw is in
     # memory at a time.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, warn_unless_converged
@@ -66,7 +67,7 @@ def fit_baum_welch(
     em.check_possible()
     starts: Iterable[Callable[[], Any]]
     if initial is None:
-        starts = hmm_init.initial_statistics(em, np.random.default_rng(model.random_state))
+        starts = hmm_init.initial_statistics(em, random_generator(model.random_state))
     else:
         starts = [partial(hmm_init.initial_parameters, em, initial)]
     best, summary = em.objective.run_restarts(em, starts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.errors import DataError
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels import hmm_messages
@@ -77,8 +78,7 @@ def predict_transition_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np
 
 def predict_next(hmm: EstimatedHMM, sequences: Sequences, n: int) -> np.ndarray:
     """Return p(state) of the `n` time steps after every sequence, given that it continues."""
-    if n < 1:
-        raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
+    n = check_count("n", n)
     parameters = hmm.checked_parameters
     filtered, _ = run_kernel(parameters, kernels.filter, sequences)
     out = np.empty((len(filtered), n, len(parameters.start)))

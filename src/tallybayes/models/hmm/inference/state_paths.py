@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import is_integer_at_least
-from tallybayes.errors import DataError, printable
+from tallybayes._utils.parameter_checks import check_count, random_generator
+from tallybayes.errors import printable
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels.hmm import HMMInput
 from tallybayes.models.hmm.inference.decoding import labeled, run_and_warn
@@ -23,11 +23,9 @@ _STEPS = 12  # at most so many are shown
 
 def best_paths(hmm: EstimatedHMM, sequences: Sequences, k: int) -> list[BestPaths]:
     """Return the `k` most probable state paths of every sequence, by list Viterbi decoding."""
-    if not is_integer_at_least(k, 1):
-        raise DataError.wrong_type("k", repr(k), "a whole number of at least 1")
     labels = hmm.state_labels
     longest = int(sequences.lengths.max(initial=0))
-    n_paths = min(int(k), len(labels) ** min(longest, 40))  # at most the number of different paths
+    n_paths = min(check_count("k", k), len(labels) ** min(longest, 40))  # at most the number of different paths
 
     def kernel(block: HMMInput) -> tuple[np.ndarray, np.ndarray]:
         """Return the paths, and the log-likelihood with the log probabilities of the paths."""
@@ -44,14 +42,13 @@ def best_paths(hmm: EstimatedHMM, sequences: Sequences, k: int) -> list[BestPath
 
 def sample_paths(hmm: EstimatedHMM, sequences: Sequences, n: int, random_state: RandomState) -> list[np.ndarray]:
     """Return `n` paths drawn from p(path | sequence) for every sequence, by forward filtering, backward sampling."""
-    if not is_integer_at_least(n, 0):
-        raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
-    rng = np.random.default_rng(random_state)
+    n = check_count("n", n, 0)
+    rng = random_generator(random_state)
 
     def kernel(block: HMMInput) -> tuple[np.ndarray, np.ndarray]:
         """Return drawn paths, and the log-likelihood."""
         n_steps = int(np.asarray(block.offsets)[-1])
-        return kernels.draw_paths(block, rng.random((n_steps, int(n))))
+        return kernels.draw_paths(block, rng.random((n_steps, n)))
 
     paths, _ = run_and_warn(hmm, kernel, sequences)
     return [labeled(hmm.state_labels, path.T.ravel()).reshape(path.T.shape) for path in paths]

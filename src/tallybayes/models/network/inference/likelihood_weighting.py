@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes._utils.memory import available_memory
+from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.errors import EstimateError, TooLargeError
 from tallybayes.models.network.inference.evidence import Evidence
 from tallybayes.models.network.inference.network_inference import NetworkInference
@@ -39,7 +40,7 @@ def query_by_sampling(
         raise TooLargeError.of("the result of the query", needed, available, "Query fewer nodes at a time.")
     observed = [*evidence.codes, *evidence.cells, *evidence.likelihoods]
     relevant = inference.graph.ancestors([*query_nodes, *observed])
-    batches = sample_batches(inference, evidence, n_draws, np.random.default_rng(random_state), relevant)
+    batches = sample_batches(inference, evidence, n_draws, random_generator(random_state), relevant)
     drawn = [(np.ravel_multi_index([codes[node] for node in query_nodes], shape), logs) for codes, logs in batches]
     combination, logs = map(np.concatenate, zip(*drawn, strict=True))
     if np.isneginf(logs).all():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import StringOptions, is_integer_at_least
+from tallybayes._utils.parameter_checks import StringOptions, check_count, random_generator
 from tallybayes.data.indicator_columns import with_absences
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
 from tallybayes.estimation.factor_sampling import sample_factor
@@ -49,10 +49,9 @@ def query(
         return _query_continuous(engine, query_nodes, continuous, given, do, inference)
     engine.require_discrete(query_nodes)
     if inference == "sampling":
-        if not is_integer_at_least(n_draws):
-            raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
+        n_draws = check_count("n_draws", n_draws)
         evidence, shown = read_evidence(engine, given, do), display_evidence(given, do)
-        return query_by_sampling(engine, query_nodes, evidence, shown, int(n_draws), random_state)
+        return query_by_sampling(engine, query_nodes, evidence, shown, n_draws, random_state)
     _, posterior = run_query(engine, query_nodes, given, do, [query_nodes])
     levels = {node: engine.levels[node] for node in query_nodes}
     table = posterior.joint(query_nodes)[0].reshape([len(of_node) for of_node in levels.values()])
@@ -138,10 +137,8 @@ def sample(
     network: EstimatedNetwork, n: int, given: GivenNodes, do: GivenNodes, random_state: RandomState
 ) -> dict[Name, np.ndarray]:
     """Draw rows from the network, or from its posterior given evidence: a column for every node."""
-    if not isinstance(n, int | np.integer) or n < 0:
-        raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
-    n = int(n)
-    rng = np.random.default_rng(random_state)
+    n = check_count("n", n, 0)
+    rng = random_generator(random_state)
     given = one_row(given)
     engine = network.inference.intervened(do)
     evidence = read_evidence(engine, given, do)

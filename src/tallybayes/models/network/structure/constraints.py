@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.errors import DataError
 from tallybayes.models.network.graph import Graph, read_edge
 from tallybayes.tally.factor import Name
@@ -54,11 +55,7 @@ def read_constraints(
                 f"the edge {parent!r} → {child!r} is required, and forbidden {where}; expected one of them."
             )
         is_required[index[parent], index[child]] = True
-    if max_parents is not None and (
-        isinstance(max_parents, bool) or not isinstance(max_parents, int | np.integer) or max_parents < 0
-    ):
-        raise DataError.wrong_type("max_parents", repr(max_parents), "a whole number of at least 0, or None")
-    limit = len(names) - 1 if max_parents is None else min(int(max_parents), len(names) - 1)
+    limit = len(names) - 1 if max_parents is None else min(check_count("max_parents", max_parents, 0), len(names) - 1)
     n_required = is_required.sum(axis=0)
     if (n_required > limit).any():
         child_index = int(np.argmax(n_required))

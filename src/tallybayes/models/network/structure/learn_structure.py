@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import StringOptions
+from tallybayes._utils.parameter_checks import StringOptions, check_count, random_generator
 from tallybayes._utils.progress import progress, progress_of
 from tallybayes.errors import DataError, EstimateError, TooLargeError
 from tallybayes.models.network.bde_prior import BDe
@@ -125,9 +125,9 @@ def learn_structure(
             f"{misplaced[0]} is a parameter of method={of_method!r}, found method={method!r}.\n"
             f"    Omit {misplaced[0]}=, or pass method={of_method!r}."
         )
-    tabu_length = _check_count("tabu_length", 20 if tabu_length is None else tabu_length)
-    n_restarts = _check_count("n_restarts", 5 if n_restarts is None else n_restarts)
-    n_bootstrap = _check_count("n_bootstrap", n_bootstrap)
+    tabu_length = check_count("tabu_length", 20 if tabu_length is None else tabu_length, 0)
+    n_restarts = check_count("n_restarts", 5 if n_restarts is None else n_restarts, 0)
+    n_bootstrap = check_count("n_bootstrap", n_bootstrap, 0)
     alpha = 0.01 if alpha is None else alpha
     if not isinstance(alpha, float | np.floating) or not 0 < alpha < 1:
         raise DataError.wrong_type("alpha", repr(alpha), "a number between 0 and 1")
@@ -135,7 +135,7 @@ def learn_structure(
     rows = read_rows(data, columns, sample_weight, names, missing)
     constraints = read_constraints(rows.names, required, forbidden, tiers, max_parents)
     initial = _initial_parents(rows, constraints, start)
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
 
     def search(cache: ScoreCache, what: str) -> SearchResult:
         if method == "pc":
@@ -172,12 +172,6 @@ def learn_structure(
     )
     edges = _gains_of_edges(cache, parents, scores, constraints)
     return Structure(graph, float(np.sum(scores)), edges, strengths, summary)
-
-
-def _check_count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise DataError.wrong_type(name, repr(value), "a whole number of at least 0")
-    return int(value)
 
 
 def _initial_parents(rows: EncodedRows, constraints: Constraints, start: Parents | None) -> list[int]:
