@@ -15,8 +15,10 @@ from tallybayes.export.portable_scorer import (
     LARGEST,
     SMALLEST,
     Cell,
+    Leaves,
     Lookup,
     Parents,
+    Pool,
     PortableScorer,
     RowDensity,
     Terms,
@@ -53,6 +55,17 @@ class RowEngine(Engine):
     @abstractmethod
     def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
         """Return the log probabilities by class of a model of pairs of columns."""
+
+    @abstractmethod
+    def leaf_sums(self, leaves: Leaves, cells: Sequence[Array]) -> list[Array]:
+        """Return the sums over each group of trees of the values of the row's leaves, (classes,) each.
+
+        Parameters
+        ----------
+        leaves : Leaves
+        cells : sequence of Arrays of shape (1,)
+            Numbers, and the codes of levels.
+        """
 
     @abstractmethod
     def step(self, name: str, **arrays: Operand) -> list[Any]:
@@ -111,6 +124,10 @@ class _RowScore:
             elif isinstance(part, Parents | Tree):
                 numbers = {cell: self._columns((cell,)) for cell in part.cells if cell.reading is not None}
                 self.terms.append(self.engine.pair_scores(part, numbers))
+            elif isinstance(part, Leaves):
+                self.terms += self._leaf_sums(part, str(number))
+            elif isinstance(part, Pool):
+                self._add_pool(part, str(number))
         if self.penalties:
             self.terms += self.engine.step("requirements", required=self.engine.total(self.penalties))
         return self.engine.total(self.terms) + self.scores.log_prior if self.terms else self.scores.log_prior
@@ -120,7 +137,7 @@ class _RowScore:
     def _read_numbers(self) -> None:
         """Transform numbers; invalid ones are missing, and some of them leave a row without result."""
         groups: dict[tuple[Expression, str | None], list[Cell]] = {}
-        for cell in self.scores.cells:
+        for cell in self.scores.own_cells:
             if cell.reading is not None:
                 groups.setdefault((cell.reading, cell.support), []).append(cell)
         raw = [self.engine.numbers(cells) for cells in groups.values()]
@@ -220,6 +237,39 @@ class _RowScore:
         (length,) = self.engine.step(f"lengths_{number}", **{f"q{number}_": length})
         log_ratio = length.log1p(patterns[-1].power.max()) if rows.bent else length
         self.terms.append(log_norm - power * log_ratio)
+
+    def _add_pool(self, pool: Pool, number: str) -> None:
+        """Add the weighted logarithms of the class probabilities of members."""
+        members: list[Array] = []
+        for k, member in enumerate(pool.members):
+            if isinstance(member, Leaves):
+                members += self._leaf_sums(member, f"{number}_{k}")
+            else:
+                members.append(class_probabilities(member, self.engine, self.most).probability)
+        where = self.engine.where
+        logs = [
+            where(p < pool.least, pool.least, p).log() * weight for p, weight in zip(members, pool.weights, strict=True)
+        ]
+        self.terms += self.engine.step(f"pool_{number}", **{f"u{number}_": self.engine.total(logs)})
+
+    def _leaf_sums(self, leaves: Leaves, number: str) -> list[Array]:
+        """Return the scaled sums of the values of the row's leaves by group of trees."""
+        read = [self.raw.get(cell) for cell in leaves.cells]
+        found = {j: levels for j, levels in enumerate(leaves.levels) if levels is not None}
+        for some in (list(found)[start : start + JOINED] for start in range(0, len(found), JOINED)):
+            codes = {f"c{number}_{j}_": self._code(leaves.cells[j], found[j]) for j in some}
+            for j, code in zip(some, self.engine.step(f"codes_{number}_{some[0]}", **codes), strict=True):
+                read[j] = code
+        sums = self.engine.leaf_sums(leaves, [x for x in read if x is not None])
+        scaled = {f"m{number}_{k}_": one * scale for k, (one, scale) in enumerate(zip(sums, leaves.scale, strict=True))}
+        return self.engine.step(f"means_{number}", **scaled)
+
+    def _code(self, cell: Cell, levels: tuple[Any, ...]) -> Array:
+        """Return the code of a categorical cell: 0 if it is missing, then the levels, and one for all others."""
+        where = self.engine.where
+        table, other = np.arange(1.0, len(levels) + 1)[:, None], np.array([len(levels) + 1.0])
+        code, is_missing = self.engine.look_up(Lookup(cell, levels, table, other), None)
+        return where(is_missing, 0.0, where(code.is_missing(), other, code))
 
 
 def _normalized(scores: PortableScorer, engine: RowEngine, log_joint: Operand) -> ClassProbabilities:

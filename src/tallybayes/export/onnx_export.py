@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from tallybayes.errors import ExportError
 from tallybayes.export.class_probabilities import ClassProbabilities, RowEngine, class_probabilities
 from tallybayes.export.onnx_graph import OnnxGraph
 from tallybayes.export.output_names import free_names
-from tallybayes.export.portable_scorer import IMPOSSIBLE, Cell, Lookup, Parents, PortableScorer, Tree
+from tallybayes.export.portable_scorer import IMPOSSIBLE, Cell, Leaves, Lookup, Parents, PortableScorer, Tree
+from tallybayes.export.portable_trees import decisions_of
 
 if TYPE_CHECKING:
     import onnx
@@ -24,6 +26,8 @@ _OPSET = 17  # versions for runtimes since 2022
 _LABEL_OPSET = 3
 _FORMAT = 8
 _NO_INTEGER = -(2**63)  # represents a missing value in integer columns; in string columns it is the empty string
+_INT32, _DOUBLE = 6, 11  # the codes of types in ONNX
+_TREES = 100  # that are followed at a time
 _PATTERNS = 1_000_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
 
 
@@ -193,6 +197,41 @@ class _Model(OnnxGraph, RowEngine):
         is_parent = row_codes.equals(np.arange(len(parents.column))[None]) | row_codes.equals(-1)
         is_parent = self.apply("Transpose", is_parent, perm=[1, 0]).expand(2)
         return self.log_sum_exp(self.where(is_parent, score, IMPOSSIBLE), 0)
+
+    # ---- Trees -----------------------------------------------------------------------------------------------------
+
+    def leaf_sums(self, leaves: Leaves, cells: Sequence[Array]) -> list[Array]:
+        """Return the sums over each group of trees of the values of a row's leaves: it descends all trees at once."""
+        coded = zip(cells, leaves.edges, leaves.levels, strict=True)
+        codes = [self._bin_code(x, np.array(edges)) if levels is None else x for x, edges, levels in coded]
+        columns = self.apply("Cast", self.concatenated(codes), to=_INT32)
+        sums = []
+        for first, last in pairwise(leaves.groups.tolist()):
+            parts = [
+                self._walk(leaves, start, min(start + _TREES, last), columns) for start in range(first, last, _TREES)
+            ]
+            sums.append(self.total(parts))
+        return sums
+
+    def _bin_code(self, x: Array, edges: np.ndarray) -> Array:
+        """Return the code of numbers: 0 if missing, then the bins."""
+        bins = self.where(x >= edges, 1.0, 0.0).sum(keep=True) + 1.0 if len(edges) else 1.0
+        return self.where(x.is_missing(), 0.0, bins)
+
+    def _walk(self, leaves: Leaves, first: int, last: int, codes: Array) -> Array:
+        """Return the sums over some trees, (classes,)."""
+        trees = decisions_of(leaves.trees, first, last)
+        offset, rules = 256 * trees.rule, trees.goes_right.ravel()
+        tables = (trees.column, offset, rules, trees.children.ravel(), trees.leaf)
+        columns, offsets, goes_right, children, leaf = (self.constant(table.astype(np.int32)) for table in tables)
+        node = self.apply("Add", codes.pick([0]) * np.int32(0), trees.roots.astype(np.int32))  # (n, trees)
+        for _ in range(trees.depth):
+            code = self.apply("GatherElements", codes, self.gather(columns, node), axis=1)
+            right = self.gather(goes_right, self.gather(offsets, node) + code)
+            node = self.gather(children, node + node + right)
+        start, end = leaves.trees.leaf_starts[[first, last]].tolist()
+        values = self.gather(self.constant(leaves.values[start:end]), self.gather(leaf, node))
+        return self.apply("Cast", values, to=_DOUBLE).sum(-2)
 
 
 def _are_strings(levels: Sequence[Any]) -> bool:

@@ -26,6 +26,10 @@ class OnnxGraph(Engine):
         self.constants.append(numpy_helper.from_array(np.asarray(operand), name))
         return name
 
+    def constant(self, array: np.ndarray) -> Array:
+        """Return a constant that several nodes read."""
+        return Array(self, self.name_of(array))
+
     def apply(self, operator: str, *operands: Operand, domain: str = "", **attributes: Any) -> Array:
         """Add a node that applies an operator, and return its output."""
         from onnx import helper

@@ -35,6 +35,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
+    from tallybayes.kernels.forest import Trees
     from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 
 IMPOSSIBLE = -1e300  # log 0 as a finite number: its sums are far below all other scores
@@ -198,12 +199,51 @@ class Tree(NamedTuple):
     tables: tuple[np.ndarray, ...]  # log p(level | parent's level, class)
 
 
+class Leaves(NamedTuple):
+    """Sums of the values of a row's leaves over groups of trees, which read the codes of `CodedColumns`.
+
+    As a part of a scorer, the sum over the groups is a term of the score.
+    """
+
+    cells: tuple[Cell, ...]
+    edges: tuple[tuple[float, ...], ...]
+    levels: tuple[tuple[Any, ...] | None, ...]  # None for numbers
+    trees: Trees
+    values: np.ndarray  # float32 of shape (leaves, classes)
+    groups: np.ndarray  # the first tree of every group, and the end
+    scale: np.ndarray  # factors of the sums of the groups
+
+
+class Pool(NamedTuple):
+    """The weighted sum of the logarithms of the members' class probabilities, which are bounded below.
+
+    Every group of the trees of a member is a member with the probabilities of its sums.
+    """
+
+    members: tuple[Leaves | PortableScorer, ...]
+    weights: np.ndarray
+    least: float
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells of the members that are trees; scorers read their own cells."""
+        return tuple(chain.from_iterable(one.cells for one in self.members if isinstance(one, Leaves)))
+
+    @property
+    def scorers(self) -> list[PortableScorer]:
+        """The members that are scorers."""
+        return [one for one in self.members if isinstance(one, PortableScorer)]
+
+
+Part: TypeAlias = Lookup | Terms | RowDensity | Parents | Tree | Leaves | Pool
+
+
 class PortableScorer(NamedTuple):
     """log p(class, row) up to a constant: the log prior, and the terms of all columns."""
 
     classes: list[Any]
     log_prior: np.ndarray
-    parts: list[Lookup | Terms | RowDensity | Parents | Tree]
+    parts: list[Part]
     calibration: Calibration
     unseen: str
     dates: tuple[Name, ...] = ()  # columns that are read as the parts of their dates
@@ -218,26 +258,42 @@ class PortableScorer(NamedTuple):
         return next((date for date in dates_of(name) if date in self.dates), None)
 
     @property
-    def cells(self) -> list[Cell]:
-        """All cells that are read, without duplicates: those that are looked up, then others."""
+    def own_cells(self) -> list[Cell]:
+        """The cells that are read for its own parts, without duplicates: those that are looked up, then others."""
         parts = sorted(self.parts, key=lambda part: not isinstance(part, Lookup))
         return list(dict.fromkeys(chain.from_iterable(part.cells for part in parts)))
 
     @property
+    def scorers(self) -> list[PortableScorer]:
+        """The scorer itself, and all scorers that it pools."""
+        pooled = chain.from_iterable(part.scorers for part in self.parts if isinstance(part, Pool))
+        return [self, *chain.from_iterable(one.scorers for one in pooled)]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells that are read, without duplicates."""
+        return list(dict.fromkeys(chain.from_iterable(one.own_cells for one in self.scorers)))
+
+    @property
     def levels(self) -> dict[Cell, tuple[Any, ...]]:
-        """The levels of the cells that are looked up, or counted in pairs."""
+        """The levels of the cells that are looked up, or counted in pairs, or coded for trees."""
         levels: dict[Cell, tuple[Any, ...]] = {}
-        for part in self.parts:
+        for part in chain.from_iterable(one.parts for one in self.scorers):
             if isinstance(part, Lookup):
                 levels[part.cell] = part.levels
             elif isinstance(part, Parents | Tree):
                 levels |= zip(part.cells, part.levels, strict=True)
+            for trees in [part] if isinstance(part, Leaves) else part.members if isinstance(part, Pool) else []:
+                if isinstance(trees, Leaves):
+                    coded = zip(trees.cells, trees.levels, strict=True)
+                    levels |= {cell: known for cell, known in coded if known is not None}
         return levels
 
     @property
     def with_indicator(self) -> set[Cell]:
         """The cells whose missing-value indicators are read."""
-        return {part.cells[0] for part in self.parts if isinstance(part, Terms) and part.is_indicator}
+        parts = chain.from_iterable(one.parts for one in self.scorers)
+        return {part.cells[0] for part in parts if isinstance(part, Terms) and part.is_indicator}
 
 
 def scores_of(estimates: EstimatedClassifier, calibration: Calibration | None, dates: Sequence[Name]) -> PortableScorer:
@@ -342,12 +398,17 @@ def _check_range(form: ExportedForm | None, cell: Cell, position: int, possible:
         checked["mean"] = _first_parameter(form)[..., position]
     for what, values in checked.items():
         numbers = values[possible] if values.shape == possible.shape else np.atleast_1d(values)
-        is_invalid = (np.abs(numbers) > LARGEST) | ((numbers < SMALLEST) if what == "scale" else False)
-        if is_invalid.any():
-            raise ExportError(
-                f"column {cell.column!r} has a {what} of {numbers[is_invalid][0]:.6g}; exported numbers are at most "
-                f"{LARGEST:g}, scales at least {SMALLEST:g}.\n    Rescale the column and fit the model again."
-            )
+        check_numbers(cell.column, what, numbers)
+
+
+def check_numbers(name: Name, what: str, numbers: np.ndarray) -> None:
+    """Raise ExportError if numbers of a column are too large, or scales too small."""
+    is_invalid = (np.abs(numbers) > LARGEST) | ((numbers < SMALLEST) if what == "scale" else False)
+    if is_invalid.any():
+        raise ExportError(
+            f"column {name!r} has a {what} of {numbers[is_invalid][0]:.6g}; exported numbers are at most "
+            f"{LARGEST:g}, scales at least {SMALLEST:g}.\n    Rescale the column and fit the model again."
+        )
 
 
 def _first_parameter(form: ExportedForm) -> np.ndarray:

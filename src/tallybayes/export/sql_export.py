@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tallybayes.data.sql.databases import DuckDB, PostgreSQL, SQLite
@@ -13,6 +12,7 @@ from tallybayes.data.sql.sql_names import truncated
 from tallybayes.errors import DataError, ExportError
 from tallybayes.export.portable_scorer import PortableScorer
 from tallybayes.export.sql_query import SqlQuery
+from tallybayes.typing import Names
 
 DIALECTS: dict[str, type[Dialect]] = {
     "duckdb": DuckDB,
@@ -42,20 +42,22 @@ def source_of(dialect: Dialect, table: object) -> str:
     return ".".join(map(dialect.quote, parts))
 
 
-def write_sql(scores: PortableScorer, dialect: Dialect, table: object, keep: Sequence[str], proba: bool) -> str:
+def write_sql(scores: PortableScorer, dialect_name: str, table: object, keep: Names, proba: bool) -> str:
     """Return one SELECT statement: the columns in `keep`, the prediction and, if `proba`, the class probabilities."""
-    for name in [*keep, *(cell.column for cell in scores.cells)]:
+    dialect = dialect_named(dialect_name)
+    kept = [str(name) for name in ([keep] if isinstance(keep, str | int) else keep)]
+    for name in [*kept, *(cell.column for cell in scores.cells)]:
         if "\0" in str(name):
             raise ExportError(
                 f"the column name {name!r} contains the character NUL, which SQL does not allow.\n"
                 "    Rename the column before fitting."
             )
     by_prefix: dict[str, Any] = {}
-    for name in dict.fromkeys(str(name) for name in [*keep, *(cell.column for cell in scores.cells)]):
+    for name in dict.fromkeys(str(name) for name in [*kept, *(cell.column for cell in scores.cells)]):
         previous = by_prefix.setdefault(truncated(name, dialect.most_bytes), name)
         if previous != name:
             raise ExportError(
                 f"the columns {previous!r} and {name!r} begin with the same {dialect.most_bytes} bytes, after which "
                 "the database truncates names.\n    Rename the columns and fit the model again."
             )
-    return SqlQuery(scores, dialect).text(source_of(dialect, table), keep, proba)
+    return SqlQuery(scores, dialect).text(source_of(dialect, table), kept, proba)

@@ -12,7 +12,7 @@ from tallybayes.data.sql.row_arrays import Array, Operand
 from tallybayes.data.sql.sql_arrays import SqlArrays
 from tallybayes.export.class_probabilities import RowEngine, class_probabilities
 from tallybayes.export.output_names import free_names
-from tallybayes.export.portable_scorer import Cell, Lookup, Parents, PortableScorer, Tree
+from tallybayes.export.portable_scorer import Cell, Leaves, Lookup, Parents, PortableScorer, Tree
 
 _PATTERNS = 100_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
 
@@ -28,6 +28,7 @@ class SqlQuery(SqlArrays, RowEngine):
         self.steps: list[tuple[str, str]] = []
         self.tables: list[tuple[str, str]] = []
         self.joins: list[str] = []  # of the next step
+        self.used: set[str] = set()  # names of tables and prefixes of columns
 
     def text(self, source: str, keep: Sequence[str], proba: bool) -> str:
         """Return the whole query."""
@@ -71,6 +72,15 @@ class SqlQuery(SqlArrays, RowEngine):
             columns.append(f"{name} AS {'l' if cell.reading is None else 'v'}{number}")
         self.steps.append(("tally_cells", f"SELECT {', '.join(columns) or '1 AS l0'}\n  FROM {source}"))
 
+    def free(self, name: str) -> str:
+        """Return a name that no step, table or prefix of columns has: members of a pool have the same steps."""
+        free, number = name, 1
+        while free in self.used:
+            number += 1
+            free = f"{name.rstrip('_')}_{number}_"
+        self.used.add(free)
+        return free
+
     def numbers(self, cells: Sequence[Cell]) -> Array:
         """Return numeric columns as they are."""
         return self.array([f"v{self.number_of[cell]}" for cell in cells])
@@ -79,15 +89,16 @@ class SqlQuery(SqlArrays, RowEngine):
         """Add a step that computes arrays; its columns are added to those of the previous step."""
         columns = []
         computed = []
-        for prefix, array in arrays.items():
+        for column, array in arrays.items():
             values = np.array(array.value if isinstance(array, Array) else array, dtype=object)
+            prefix = self.free(column)
             for position, value in enumerate(values.flat):
                 if isinstance(value, str):
                     values.flat[position] = f"{prefix}{position}"
                     columns.append(f"{value} AS {prefix}{position}")
             computed.append(Array(self, values))
         if columns:
-            self.add_step(name, columns)
+            self.add_step(self.free(name), columns)
         return computed
 
     def add_step(self, name: str, columns: Sequence[str]) -> None:
@@ -122,15 +133,19 @@ class SqlQuery(SqlArrays, RowEngine):
     def look_up(self, lookup: Lookup, number: Array | None) -> tuple[Array, Array]:
         """Join a table of levels; of its row, the columns of the next step can be computed."""
         position = self.number_of[lookup.cell]
-        rows = zip(map(self.dialect.value, lookup.levels), lookup.table.tolist(), strict=True)
-        self.add_table(f"tally_levels_{position}", self.weights, rows)
-        self.join_table(f"tally_levels_{position}", f"b{position}", self.level_of(lookup.cell, number))
         value = self.array([f"l{position}"]) if number is None else number
         is_missing = value.is_missing()
+        if not lookup.levels:
+            return self.array(["NULL"]), is_missing
+        weights = [f"w{k}" for k in range(lookup.table.shape[1])]
+        rows = zip(map(self.dialect.value, lookup.levels), lookup.table.tolist(), strict=True)
+        table = self.free(f"tally_levels_{position}")
+        self.add_table(table, weights, rows)
+        self.join_table(table, f"b{position}", self.level_of(lookup.cell, number))
         if lookup.unseen is not None and number is None and type(lookup.levels[0]) is int:  # fractions are missing
             whole = self.array([self.dialect.number(f"l{position}")])
             is_missing = is_missing | ~whole.equals(whole.floor())
-        return self.array([f"b{position}.{weight}" for weight in self.weights]), is_missing
+        return self.array([f"b{position}.{weight}" for weight in weights]), is_missing
 
     def rows_at(self, codes: Sequence[int], tables: Sequence[np.ndarray], key: Array) -> list[Array]:
         """Join a table of the elements that differ between its rows."""
@@ -151,3 +166,9 @@ class SqlQuery(SqlArrays, RowEngine):
 
         part = TreeQuery(self, pairs) if isinstance(pairs, Tree) else ParentsQuery(self, pairs)
         return part.scores(numbers)
+
+    def leaf_sums(self, leaves: Leaves, cells: Sequence[Array]) -> list[Array]:
+        """Return the sums over each group of trees of the values of the row's leaves."""
+        from tallybayes.export.sql_trees import LeavesQuery
+
+        return LeavesQuery(self, leaves, cells).sums()

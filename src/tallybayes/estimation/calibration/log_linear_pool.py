@@ -11,7 +11,7 @@ from tallybayes._utils.threads import single_blas_thread
 from tallybayes.estimation.calibration.temperature_scaling import TemperatureScaling, fit_temperature_scaling
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 
-_LEAST = 1e-7  # probabilities are bounded below before their logarithms are weighted
+LEAST = 1e-7  # probabilities are bounded below before their logarithms are weighted
 
 
 class LogLinearPool(NamedTuple):
@@ -49,7 +49,7 @@ def mixed_log_proba(log_proba: np.ndarray, contamination: float, base_rates: np.
 
 def _centered(proba: np.ndarray) -> np.ndarray:
     """Return log probabilities, bounded below, minus their means over the classes."""
-    logs = np.log(np.maximum(proba, _LEAST))
+    logs = np.log(np.maximum(proba, LEAST))
     return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
 
 

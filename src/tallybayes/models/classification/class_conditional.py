@@ -39,7 +39,7 @@ from tallybayes.models.classification.methods.uncertainty import smallest_set
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.column_priors import check_priors
 from tallybayes.models.inputs.features import as_rows, open_features
-from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows, shaped, with_weight
+from tallybayes.models.inputs.input_format import InputFormat, is_array, open_rows, read_more_rows, shaped, with_weight
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.inspection.labeled_parameters import looked_up
@@ -775,10 +775,9 @@ class ClassConditionalModel(Model):
         [('Monday', 0, 0.022), ('Tuesday', 1, 0.748)]
         >>> database.close()
         """
-        from tallybayes.export.sql_export import dialect_named, write_sql
+        from tallybayes.export.sql_export import write_sql
 
-        kept = [keep] if isinstance(keep, str | int) else list(keep)
-        return write_sql(self._portable_scores(), dialect_named(dialect), table, [str(name) for name in kept], proba)
+        return write_sql(self._portable_scores(), dialect, table, keep, proba)
 
     def _portable_scores(self) -> PortableScorer:
         """Return the scores for export; warn if a requested calibration is missing."""
@@ -820,8 +819,7 @@ class ClassConditionalModel(Model):
         """
         from tallybayes.export.onnx_export import write_onnx
 
-        is_array = not self.input_format_.by_name and all(isinstance(name, int) for name in self._required_columns)
-        return write_onnx(self._portable_scores(), is_array)
+        return write_onnx(self._portable_scores(), is_array(self))
 
     @property
     def n_parameters_(self) -> int:

@@ -156,7 +156,7 @@ class GrownChains(GrownTrees):
         ratio = rate * np.log((n + self.strength) / (e + self.strength))
         return np.asarray(ratio[:, counts.present])
 
-    def _base(self, counts: ForestCounts) -> np.ndarray:
+    def base(self, counts: ForestCounts) -> np.ndarray:
         """Return the log scores of the present classes before the first tree."""
         weight = counts.class_weight / WEIGHT_UNIT
         base = np.log((weight + 0.5) / (weight.sum() + 0.5 * len(weight)))
@@ -171,7 +171,7 @@ class GrownChains(GrownTrees):
     def _scores(self, counts: ForestCounts, leaf_values: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return the mean over the chains of the log scores, (n, present classes)."""
         means = self.trees.mean_of_leaves(codes, np.array([0, len(self.trees)], dtype=np.int64), leaf_values)
-        return np.asarray(means[:, 0] * self._length + self._base(counts))
+        return np.asarray(means[:, 0] * self._length + self.base(counts))
 
     def proba(self, counts: ForestCounts, leaf_values: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return the class probabilities of the groups of trees."""
@@ -203,7 +203,7 @@ class GrownChains(GrownTrees):
 
         root, change = self.path_changes(codes, np.arange(len(self.trees)), sums, log_ratio, len(counts.present))
         sharp, n_chains = self.pool.inverse_temperature, self.scores.n_chains
-        return sharp * (root / n_chains + self._base(counts) + self.bias(counts)), sharp * change / n_chains
+        return sharp * (root / n_chains + self.base(counts) + self.bias(counts)), sharp * change / n_chains
 
     n_sums = 4
 

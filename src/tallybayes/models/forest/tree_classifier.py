@@ -26,17 +26,20 @@ from tallybayes.models.forest.grown_trees import GrownTrees
 from tallybayes.models.forest.tree_explanation import explain_trees
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
-from tallybayes.models.inputs.input_format import InputFormat, open_columns, read_initial_rows, read_more_rows
+from tallybayes.models.inputs.input_format import InputFormat, is_array, open_columns, read_initial_rows, read_more_rows
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inspection.model_summary import Summary, title_by_class
 from tallybayes.models.io import save_model
 from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.tally.domain import Domain, labels_of
-from tallybayes.typing import Labels, Name, Rows, SampleWeights
+from tallybayes.typing import Labels, Name, Names, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
+    import onnx
+
+    from tallybayes.export.portable_scorer import PortableScorer
     from tallybayes.models.classification.methods.explanation import Explanation
 
 _UNLABELED = "Drop the unlabeled rows, or use tb.NaiveBayes(unlabeled='em')."
@@ -297,6 +300,12 @@ class TreeClassifier(ClassifierMixin, Estimator):
         """Return whether a table has all columns of the trees, so that it needs no checks."""
         return all(name in table.columns for name in self.structure_.columns.names)
 
+    def _check_classes(self) -> None:
+        """Raise DataError if the model has no classes."""
+        check_is_fitted(self, "counts_")
+        if not len(self.counts_.present):
+            raise DataError("the model has no rows and no classes.\n    Count rows with partial_fit first.")
+
     @predict_in_batches
     def predict_log_proba(self, X: Rows) -> np.ndarray:
         """Return the log class probabilities of rows, (n, classes).
@@ -306,8 +315,7 @@ class TreeClassifier(ClassifierMixin, Estimator):
         X : as for `fit`, without the target
         """
         codes = self._codes(X)
-        if not len(self.counts_.present):
-            raise DataError("the model has no rows and no classes.\n    Count rows with partial_fit first.")
+        self._check_classes()
         return self.structure_.log_proba(self.counts_, self._leaf_values, codes)
 
     @predict_in_batches
@@ -396,6 +404,64 @@ class TreeClassifier(ClassifierMixin, Estimator):
         codes = self._codes(X)
         parts = self.structure_, self.counts_, self._leaf_values, codes, self.classes_
         return explain_trees(*parts, against, self._frame_library)
+
+    def to_sql(self, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
+        """Return the model as one SELECT statement that computes `predict` and `predict_proba` in a database.
+
+        Every tree is a CASE expression for each class. Databases take seconds to plan large forests.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgresql", "sqlite", "spark"}
+        table, keep, proba
+            As for `NaiveBayes.to_sql`.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ExportError
+            If there are more than 200,000 numbers, leaves × classes. Grow fewer trees, or larger leaves.
+
+        Examples
+        --------
+        >>> import sqlite3
+        >>> import tallybayes as tb
+        >>> rows = {"sky": ["sun", "sun", "rain", "rain"] * 5, "warmth": [25.0, 22.0, 14.0, 16.0] * 5}
+        >>> forest = tb.CountForest(n_trees=9).fit({**rows, "picnic": ["yes", "yes", "no", "no"] * 5}, "picnic")
+        >>> database = sqlite3.connect(":memory:")
+        >>> _ = database.execute("CREATE TABLE days (day TEXT, sky TEXT, warmth REAL)")
+        >>> _ = database.execute("INSERT INTO days VALUES ('Monday', 'rain', 15), ('Tuesday', 'sun', NULL)")
+        >>> database.execute(forest.to_sql("sqlite", "days", keep="day", proba=False)).fetchall()
+        [('Monday', 'no'), ('Tuesday', 'yes')]
+        >>> database.close()
+        """
+        from tallybayes.export.sql_export import write_sql
+
+        return write_sql(self._portable_scores(), dialect, table, keep, proba)
+
+    def to_onnx(self) -> onnx.ModelProto:
+        """Return the model as an ONNX graph, which onnxruntime runs without Python; needs onnx.
+
+        Inputs and outputs are those of `NaiveBayes.to_onnx`. All rows of a call descend all trees at the same time:
+        pass a thousand rows at a time.
+
+        Returns
+        -------
+        onnx.ModelProto
+        """
+        from tallybayes.export.onnx_export import write_onnx
+
+        return write_onnx(self._portable_scores(), is_array(self))
+
+    def _portable_scores(self) -> PortableScorer:
+        """Return the scores for export."""
+        from tallybayes.export.portable_trees import tree_scores_of
+
+        self._check_classes()
+        return tree_scores_of(self)
 
     # ---- State -----------------------------------------------------------------------------------------------------
 

@@ -215,6 +215,11 @@ def read_codes(
     return codes, table.without(model._target), check_weight(weight, table.n_rows, any_size=True)
 
 
+def is_array(model: FeatureReader) -> bool:
+    """Return whether a model was fitted on an array, so that its columns are numbered."""
+    return not model.input_format_.by_name and all(isinstance(name, int) for name in model._required_columns)
+
+
 def open_columns(model: FeatureReader, X: Rows) -> Table:
     """Return the features of rows in the format of the model."""
     if isinstance(X, list | tuple) and not X and model._text_readers and not model.input_format_.by_name:
