@@ -93,7 +93,7 @@ def test_a_peer_reads_missing_and_unseen_levels(large, monkeypatch, contender):
 
 
 def record(table, contender, split, loss, **others):
-    keys = ("accuracy", "calibration", "bound", "fit", "fit cpu", "predict", "memory", "train", "test")
+    keys = ("accuracy", "calibration", "bound", "fit", "fit cpu", "predict", "predict cpu", "memory", "train", "test")
     return {
         "table": table,
         "contender": contender,
