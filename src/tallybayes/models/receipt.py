@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -202,8 +203,8 @@ def verify_receipt(
         raise DataError.wrong_type("receipt", repr(receipt)[:60], "a Receipt", "Read one with tb.Receipt.load(path).")
     same = None
     if retrained_model is not None:
-        mine = _tallies(model)
-        its = _tallies(retrained_model)
+        mine = _counts(model)
+        its = _counts(retrained_model)
         same = type(_inside(model)) is type(_inside(retrained_model)) and len(mine) == len(its)
         same = same and all(one.isclose(other, tolerance) for one, other in zip(mine, its, strict=True))
     return Verification(digest(model) == receipt.after, same)
@@ -211,13 +212,14 @@ def verify_receipt(
 
 def digest(model: Estimator) -> str:
     """Return the SHA-256 digest of the counts of a model, with sorted levels."""
-    return _digest(_tallies(model))
+    return _digest(_counts(model))
 
 
-def _digest(tallies: list[Tally]) -> str:
+def _digest(counts: list[Any]) -> str:
+    """Return the digest of tallies and counts of trees."""
     total = hashlib.sha256()
-    for tally in tallies:
-        manifest, arrays = tally_to_parts(tally.align({name: _sorted(one) for name, one in tally.domains.items()}))
+    for one in counts:
+        manifest, arrays = one.to_parts() if hasattr(one, "to_parts") else _sorted_parts(one)
         total.update(json.dumps(manifest, sort_keys=True).encode())
         for name in sorted(arrays):
             array = np.ascontiguousarray(arrays[name])
@@ -225,6 +227,11 @@ def _digest(tallies: list[Tally]) -> str:
             total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
             total.update(array.tobytes())
     return total.hexdigest()
+
+
+def _sorted_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a tally with sorted levels as JSON and arrays."""
+    return tally_to_parts(tally.align({name: _sorted(one) for name, one in tally.domains.items()}))
 
 
 def _sorted(domain: Domain) -> Domain:
@@ -235,10 +242,16 @@ def _sorted(domain: Domain) -> Domain:
     return domain.with_levels(levels)
 
 
-def _tallies(model: Estimator) -> list[Tally]:
-    check_is_fitted(model)
+def _models(model: Estimator) -> list[Any]:
+    """Return the model, or the members of an ensemble."""
     model = _inside(model)
-    return [m.model.tally_ for m in model._generative_members] if hasattr(model, "members_") else [model.tally_]
+    return [member.model for member in model.members_] if hasattr(model, "members_") else [model]
+
+
+def _counts(model: Estimator) -> list[Any]:
+    """Return the tallies, or the counts of trees, of a model or of its members."""
+    check_is_fitted(model)
+    return [one.counts_ if hasattr(one, "counts_") else one.tally_ for one in _models(model)]
 
 
 def _inside(model: Estimator) -> Any:
@@ -253,7 +266,7 @@ def with_receipt(method: Method) -> Method:
     def forget(model: Estimator, *given: Any, receipt: bool = False, **named: Any) -> Any:
         if not receipt:
             return method(model, *given, **named)
-        before = _tallies(model)
+        before = _counts(model)
         rows = model.n_rows_
         classes = _classes(model)
         found = method(model, *given, **named)
@@ -289,16 +302,18 @@ def _classes(model: Estimator) -> dict[Any, float]:
     model = _inside(model)
     if not hasattr(model, "target_"):
         return {}
-    tally = _tallies(model)[0]
-    levels = tally.domains[tally.schema.domain(model.target_)].levels
-    counts: Any = tally[model.target_]
-    return dict(zip(levels, counts.table.tolist(), strict=True))
+    counts = _counts(model)[0]
+    if hasattr(counts, "weight_by_class"):
+        return dict(counts.weight_by_class)
+    levels = counts.domains[counts.schema.domain(model.target_)].levels
+    table: Any = counts[model.target_]
+    return dict(zip(levels, table.table.tolist(), strict=True))
 
 
 def _may_remain(model: Estimator) -> list[str]:
     """Return the choices that may depend on removed rows and that forgetting does not change."""
     model = _inside(model)
-    tallies = _tallies(model)
+    models, tallies = _models(model), _counts(model)
     prior = getattr(model, "prior", None)
     has_prior = prior is not None and not isinstance(prior, str) and not is_missing(prior)
     columns = getattr(model, "columns", None)
@@ -307,6 +322,7 @@ def _may_remain(model: Estimator) -> list[str]:
     metric = getattr(model, "metric", None)
     residue = {
         "spec_: the members, their weights, bins and calibration": hasattr(model, "spec_"),
+        **{text: True for one in models if hasattr(one, "structure_") for text in one.structure_.residue},
         "columns_: the families that were selected when the model was fitted": _has_suggested(columns),
         f"bin edges of {_first_names(binned)}": bool(binned),
         "calibration_: the calibration of the probabilities": getattr(model, "calibration_", None) is not None,
@@ -318,9 +334,10 @@ def _may_remain(model: Estimator) -> list[str]:
     return [text for text, remains in residue.items() if remains]
 
 
-def _discretized_columns(model: Estimator, tallies: list[Tally]) -> list[Any]:
+def _discretized_columns(model: Estimator, tallies: list[Any]) -> list[Any]:
     """Return the columns that are counted in bins."""
-    binned = [name for tally in tallies for factor in tally.factors if factor.family.bins for name in factor.columns]
+    factors = chain.from_iterable(getattr(tally, "factors", ()) for tally in tallies)
+    binned = [name for factor in factors if factor.family.bins for name in factor.columns]
     if binned or not hasattr(model, "columns_"):
         return binned
     return [name for name, family in model.columns_.items() if getattr(family, "bins", None)]

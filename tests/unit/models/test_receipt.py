@@ -61,6 +61,38 @@ def test_a_receipt_is_checked_against_a_model_that_never_saw_the_rows(name, tmp_
     assert "secret" not in (tmp_path / "receipt.json").read_text()
 
 
+@pytest.mark.parametrize("make", [lambda: tb.CountForest(6), lambda: tb.CountBoosting(4)], ids=["forest", "boosting"])
+def test_receipts_of_trees_list_what_their_structure_may_show(make, tmp_path):
+    frame = rows().assign(y=lambda rows: rows["y"].where(rows["size"] < 1.5, "rare"))
+    model = make().fit(frame, "y")
+    before, never = digest(model), model.without_rows().partial_fit(frame[:60], "y")
+    receipt = model.forget(frame[60:], "y", receipt=True)
+    assert (receipt.before, receipt.after) == (before, digest(model))
+    assert (receipt.rows, receipt.classes) == (20, frame[60:]["y"].value_counts().to_dict())
+    assert tb.verify_receipt(receipt, model, never) == (True, True)
+    assert tb.verify_receipt(receipt, model, never.forget(frame[:1], "y")) == (True, False)
+    assert tb.verify_receipt(receipt, model, make().fit(frame[:60], "y")) == (True, False)  # other trees
+    residue = "\n".join(receipt.possible_residue)
+    assert "splits, bin edges and levels" in residue
+    assert ("64-bit hashes" in residue) is isinstance(model, tb.CountBoosting)
+    receipt.save(tmp_path / "receipt.json")
+    assert tb.Receipt.load(tmp_path / "receipt.json") == receipt
+    assert "secret" not in (tmp_path / "receipt.json").read_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_receipts_of_ensembles_with_trees():
+    frame = rows(300).assign(eggs=lambda rows: rows["size"] ** 2 + rows["eggs"])
+    frame["y"] = np.where(frame["eggs"] % 1 < 0.5, "no", "yes")
+    model = tb.AutoClassifier().fit(frame, "y")
+    assert any(hasattr(member.model, "structure_") for member in model.members_)
+    receipt = model.forget(frame[:7], "y", receipt=True)
+    assert receipt.rows == 7
+    assert sum(receipt.classes.values()) == 7
+    assert tb.verify_receipt(receipt, model).ok
+    assert "splits, bin edges" in "\n".join(receipt.possible_residue)
+
+
 def test_whole_counts_have_one_digest_whatever_order_their_levels_came_in():
     frame = rows()[["sky", "y"]]
     model = tb.NaiveBayes().fit(frame[::-1], "y")

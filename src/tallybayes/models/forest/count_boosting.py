@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tallybayes._utils.parameter_checks import check_count, check_positive
+from tallybayes.errors import StatisticsError, TallybayesError
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import CountedRows
 from tallybayes.models.forest.grown_chains import ChainOptions, GrownChains, grow
@@ -72,6 +74,12 @@ class CountBoosting(TreeClassifier):
     True
     """
 
+    _absent_attributes: ClassVar[Mapping[str, TallybayesError]] = {
+        "drop_class": StatisticsError(
+            "boosted trees expect rows of all classes in every leaf, so they cannot drop a class without its rows.\n"
+            "    Use forget(X, y) with its rows, or tb.CountForest."
+        )
+    }
     _structure_type: ClassVar[type[GrownTrees]] = GrownChains
 
     def __init__(

@@ -75,6 +75,23 @@ class ForestCounts:
         """The present classes, by the name of the target, as a tally has them."""
         return {self.classes.name: self.domain}
 
+    @property
+    def weight_by_class(self) -> dict[Any, float]:
+        """The total weight of the rows of each present class."""
+        levels = self.classes.levels
+        return {levels[k]: float(self.class_weight[k]) / WEIGHT_UNIT for k in self.present}
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the counts as JSON and arrays, from which a digest is computed."""
+        known = {"structure": self.structure, "levels": list(self.classes.levels)}
+        known |= {"declared": sorted(self.classes.declared)}
+        sums = {f"sums{number}": part for number, part in enumerate(self.sums)}
+        return known, {"class_weight": self.class_weight, **sums}
+
+    def isclose(self, other: ForestCounts, _: float = 0.0) -> bool:
+        """Return whether the counts are equal: they are exact, so no tolerance is needed."""
+        return self == other
+
     def of_classes(self, classes: Domain) -> ForestCounts:
         """Return the counts with columns for more classes."""
         classes = known_classes(self.grown_classes, self.classes.union(classes))

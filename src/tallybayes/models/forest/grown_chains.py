@@ -206,6 +206,10 @@ class GrownChains(GrownTrees):
         return sharp * (root / n_chains + self.base(counts) + self.bias(counts)), sharp * change / n_chains
 
     n_sums = 4
+    residue = (
+        *GrownTrees.residue,
+        "structure_: the frozen scores of the leaves, and 64-bit hashes of the rows that the trees were grown from",
+    )
 
     @classmethod
     def from_arrays(

@@ -69,6 +69,9 @@ class GrownTrees(ABC):
         """
 
     n_sums: ClassVar[int]  # the number of sums for each leaf and class
+    residue: ClassVar[tuple[str, ...]] = (  # what may depend on forgotten rows
+        "structure_: the splits, bin edges and levels of the trees, their strengths and calibration",
+    )
 
     @classmethod
     @abstractmethod

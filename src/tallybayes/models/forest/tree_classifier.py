@@ -31,6 +31,7 @@ from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inspection.model_summary import Summary, title_by_class
 from tallybayes.models.io import save_model
+from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.typing import Labels, Name, Names, Rows, SampleWeights
@@ -176,6 +177,7 @@ class TreeClassifier(ClassifierMixin, Estimator):
             self._set(self.structure_, self.counts_ + self._count(X, y, sample_weight))
         return self if classes is None else self._set(self.structure_, self.counts_.declare(list(classes)))
 
+    @with_receipt
     def forget(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
         """Remove rows from the counts exactly: as if they had never been counted.
 

@@ -155,6 +155,8 @@ def test_a_class_is_dropped_from_a_forest():
     assert_equal(model.drop_class("b"), expected)
     with pytest.raises(LabelError):
         model.drop_class("b")
+    with pytest.raises(AttributeError, match=r"cannot drop a class without its rows(.|\n)*forget"):
+        KINDS["boosting"]().fit(X, y).drop_class("b")
 
 
 @every_kind
