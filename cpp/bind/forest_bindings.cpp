@@ -117,7 +117,7 @@ class PythonTrees {
     std::vector<double> means(n_rows * n_groups * n_classes);
     {
       const nb::gil_scoped_release released;
-      tallybayes::mean_of_leaves(trees_, {starts.data(), n_groups, nullptr}, cells.data(), n_rows, n_classes,
+      tallybayes::mean_of_leaves(trees_, {starts.data(), n_groups, nullptr, 0}, cells.data(), n_rows, n_classes,
                                  values.data(), means.data(), threads);
     }
     return to_array(std::move(means), {n_rows, n_groups, n_classes});
@@ -131,15 +131,17 @@ class PythonTrees {
     const Line<int64_t> sums = leaf_sums<int64_t>(counts, n_classes);
     const Line<double> strengths(strength);
     const Line<uint64_t> names(keys);
-    require(strengths.size() == trees_.n_trees() && names.size() == n);
-    std::vector<double> means(n * n_groups * n_classes);
+    const size_t n_choices = strengths.size() / std::max<size_t>(1, trees_.n_trees());
+    require(strengths.size() == n_choices * trees_.n_trees() && names.size() == n);
+    std::vector<double> means(n * n_choices * n_groups * n_classes);
     std::vector<int32_t> n_trees(n * n_groups);
     {
       const nb::gil_scoped_release released;
-      tallybayes::held_out_proba(trees_, {starts.data(), n_groups, strengths.data()}, labeled.rows, sums.data(), unit,
+      tallybayes::held_out_proba(trees_, {starts.data(), n_groups, strengths.data(), n_choices}, labeled.rows, sums.data(), unit,
                                  names.data(), bag, means.data(), n_trees.data(), threads);
     }
-    return nb::make_tuple(to_array(std::move(means), {n, n_groups, n_classes}), to_array(std::move(n_trees), {n, n_groups}));
+    return nb::make_tuple(to_array(std::move(means), {n, n_choices, n_groups, n_classes}),
+                          to_array(std::move(n_trees), {n, n_groups}));
   }
 
   nb::tuple count_chains(const nb::tuple& rows, size_t n_chains, nb::handle scores, nb::handle base, nb::handle bag_weight,

@@ -46,8 +46,8 @@ class ChainPass {
       const size_t start = static_cast<size_t>(trees_.leaves[t]) * n_classes_;
       visit(start);
       const float* added = chains_.scores + start;
-      for (size_t i = 0; i < n; i++) {
-        for (size_t c = 0; c < n_classes_; c++) score_[c * n + i] += added[leaf(i) + c];
+      for (size_t c = 0; c < n_classes_; c++) {
+        for (size_t i = 0; i < n; i++) score_[c * n + i] += added[leaf(i) + c];
       }
     }
   }
@@ -69,21 +69,27 @@ void count_chains(const Trees& trees, const ChainScores& chains, const CodedRows
   for (int64_t* sum : {sums.observed, sums.expected, sums.observed_outside, sums.expected_outside}) {
     std::fill_n(sum, trees.n_leaves() * n_classes, 0);
   }
+  struct Part {  // of the weight of a row: nearly all rows have one
+    size_t row;
+    int64_t weight, *observed, *expected;
+  };
   auto process = [&](ChainPass& pass, size_t m, Order&) {
+    std::vector<Part> parts;
     for (size_t first = 0; first < rows.n; first += pass.most_rows()) {
       const size_t n = std::min(pass.most_rows(), rows.n - first);
+      parts.clear();
+      for (size_t i = 0; i < n; i++) {
+        const int64_t inside = bag_weight[m * rows.n + first + i], beyond = rows.weight[first + i] - inside;
+        if (inside) parts.push_back({i, inside, sums.observed, sums.expected});
+        if (beyond) parts.push_back({i, beyond, sums.observed_outside, sums.expected_outside});
+      }
       pass.run(m, rows.codes + first * trees.n_columns, n, [&](size_t start) {
-        for (size_t i = 0; i < n; i++) {
-          const size_t k = start + pass.leaf(i);
-          const int64_t inside = bag_weight[m * rows.n + first + i], beyond = rows.weight[first + i] - inside;
-          const auto y = static_cast<size_t>(rows.y[first + i]);
-          if (inside) {
-            sums.observed[k + y] += inside;
-            for (size_t c = 0; c < n_classes; c++) sums.expected[k + c] += expected_of(inside, pass.share(i, c));
-          }
-          if (beyond) {
-            sums.observed_outside[k + y] += beyond;
-            for (size_t c = 0; c < n_classes; c++) sums.expected_outside[k + c] += expected_of(beyond, pass.share(i, c));
+        for (const Part& part : parts) {
+          part.observed[start + pass.leaf(part.row) + static_cast<size_t>(rows.y[first + part.row])] += part.weight;
+        }
+        for (size_t c = 0; c < n_classes; c++) {
+          for (const Part& part : parts) {
+            part.expected[start + pass.leaf(part.row) + c] += expected_of(part.weight, pass.share(part.row, c));
           }
         }
       });

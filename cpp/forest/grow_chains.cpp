@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "forest/float_math.h"
 #include "forest/tree_builder.h"
+#include "simd/dispatch.h"
 
 namespace tallybayes {
 
@@ -13,12 +14,12 @@ namespace {
 
 constexpr double fixed = 65536.0;
 
-int64_t to_fixed(float x) { return static_cast<int64_t>(std::floor(x * 65536.0f + 0.5f)); }
+int32_t to_fixed(float x) { return static_cast<int32_t>(std::floor(x * 65536.0f + 0.5f)); }
 
+// The gradient and the curvature are those of one unit of weight.
 struct Row {
   uint32_t index;
-  int32_t weight;
-  int64_t gradient, curvature;
+  int32_t weight, gradient, curvature;
 };
 
 struct Bin {
@@ -28,12 +29,16 @@ struct Bin {
 class ChainGrower {
  public:
   ChainGrower(const GrowthRows& rows, const ChainOptions& options, const uint8_t* by_row, size_t number)
-      : data_(rows), options_(options), by_row_(by_row), number_(number), random_(options.seed, number),
-        draw_(rows.n_columns), score_(rows.n * rows.n_classes), proba_(rows.n * rows.n_classes), leaf_(rows.n) {
-    const size_t n_classes = rows.n_classes;
+      : data_(rows), options_(options), number_(number), random_(options.seed, number), draw_(rows.n_columns),
+        score_(rows.n * rows.n_classes), proba_(rows.n * rows.n_classes), shares_(rows.n * rows.n_classes),
+        bag_weight_(rows.n), leaf_(rows.n) {
+    for (size_t c = 0; c < rows.n_classes; c++) std::fill_n(score_.data() + c * rows.n, rows.n, options.base[c]);
+    update_proba();
     for (size_t i = 0; i < rows.n; i++) {
-      std::copy_n(options.base, n_classes, score_.data() + i * n_classes);
-      softmax(options.base, n_classes, proba_.data() + i * n_classes);
+      bag_weight_[i] = outside(i) ? 0 : rows.weight[i];
+      if (!outside(i)) continue;
+      outside_.push_back(i);
+      outside_codes_.insert(outside_codes_.end(), by_row + i * rows.n_columns, by_row + (i + 1) * rows.n_columns);
     }
     inverse_ = 1.0 / (fixed * static_cast<double>(rows.unit));
   }
@@ -69,35 +74,50 @@ class ChainGrower {
  private:
   bool outside(size_t i) const { return options_.outside[i] == static_cast<int32_t>(number_); }
 
+  void update_proba() {
+    chosen_tier().kernels.softmax_rows(score_.data(), data_.n, data_.n_classes, proba_.data());
+    chosen_tier().kernels.fixed_rows(proba_.data(), proba_.size(), shares_.data());
+  }
+
   // Splits see one random sum of ±1 over the classes; leaves keep all classes.
   void start_rows() {
-    const size_t n_classes = data_.n_classes;
+    const size_t n = data_.n, n_classes = data_.n_classes;
     sign_.assign(n_classes, 0.0f);
     for (float& sign : sign_) sign = random_.below(2) ? 1.0f : -1.0f;
     if (n_classes == 2) sign_ = {0.0f, 1.0f};
+    mean_.assign(n, 0.0f), square_.assign(n, 0.0f);
+    for (size_t c = 0; c < n_classes; c++) {
+      const float *p = proba_.data() + c * n, sign = sign_[c], one = sign * sign;
+      for (size_t i = 0; i < n; i++) mean_[i] += sign * p[i], square_[i] += one * p[i];
+    }
     rows_.clear();
-    for (size_t i = 0; i < data_.n; i++) {
+    for (size_t i = 0; i < n; i++) {
       if (outside(i)) continue;
-      const float* p = proba_.data() + i * n_classes;
-      float mean = 0, square = 0;
-      for (size_t c = 0; c < n_classes; c++) mean += sign_[c] * p[c], square += (sign_[c] * sign_[c]) * p[c];
-      const float curvature = std::max(square - mean * mean, 1.0f / 65536.0f);
-      const int64_t weight = data_.weight[i];
+      const float curvature = std::max(square_[i] - mean_[i] * mean_[i], 1.0f / 65536.0f);
       rows_.push_back({static_cast<uint32_t>(i), data_.weight[i],
-                       weight * to_fixed(sign_[static_cast<size_t>(data_.y[i])] - mean), weight * to_fixed(curvature)});
+                       to_fixed(sign_[static_cast<size_t>(data_.y[i])] - mean_[i]), to_fixed(curvature)});
     }
   }
 
-  double gain_of(int64_t gradient, int64_t curvature) const {
-    const double g = static_cast<double>(gradient) * inverse_, h = static_cast<double>(curvature) * inverse_;
-    return g * g / (h + options_.ridge);
+  // The gain of a split as a fraction, so that few of them are divided: Σ g² / (h + ridge) over both parts.
+  struct Gain {
+    double above, below;
+    bool exceeds(const Gain& other) const { return above * other.below > other.above * below; }
+  };
+
+  Gain gain_of(double g, double h, double other_g, double other_h) const {
+    g *= inverse_, other_g *= inverse_;
+    h = h * inverse_ + options_.ridge, other_h = other_h * inverse_ + options_.ridge;
+    return {g * g * other_h + other_g * other_g * h, h * other_h};
   }
 
   void find_split(const NodeRows& part, Split& best) {
     total_ = {0, 0, 0};
     for (size_t q = part.first; q < part.last; q++) add(total_, rows_[q]);
     if (part.depth >= options_.max_depth || total_.weight < 2 * options_.min_leaf) return;
-    gain_ = gain_of(total_.gradient, total_.curvature) + 1e-3;
+    const double g = static_cast<double>(total_.gradient) * inverse_;
+    const double h = static_cast<double>(total_.curvature) * inverse_ + options_.ridge;
+    gain_ = {g * g + 1e-3 * h, h};
     draw_.restart();
     for (size_t tried = 0; !draw_.empty() && tried < options_.columns_tried;) {
       tried += try_column(draw_.draw(random_), part, best);
@@ -105,68 +125,70 @@ class ChainGrower {
   }
 
   static void add(Bin& bin, const Row& row) {
-    bin.gradient += row.gradient, bin.curvature += row.curvature, bin.weight += row.weight;
+    const int64_t weight = row.weight;
+    bin.gradient += weight * row.gradient, bin.curvature += weight * row.curvature, bin.weight += weight;
   }
   static void add(Bin& bin, const Bin& other) {
     bin.gradient += other.gradient, bin.curvature += other.curvature, bin.weight += other.weight;
   }
 
-  bool try_column(size_t column, const NodeRows& part, Split& best) {
-    const uint8_t* x = data_.codes + column * data_.n;
-    for (const size_t v : levels_) bins_[v] = {0, 0, 0}, present_[v] = false;
-    levels_.clear();
-    for (size_t q = part.first; q < part.last; q++) {
-      const uint8_t v = x[rows_[q].index];
-      add(bins_[v], rows_[q]);
-      if (!present_[v]) levels_.push_back(v), present_[v] = true;
+  // Two sets of bins take turns, because equal codes in a row would wait for each other.
+  void fill_bins(const uint8_t* x, const NodeRows& part) {
+    for (const size_t v : levels_) bins_[0][v] = bins_[1][v] = {0, 0, 0};
+    codes_.clear();
+    size_t q = part.first;
+    for (; q + 1 < part.last; q += 2) {
+      const uint8_t one = x[rows_[q].index], other = x[rows_[q + 1].index];
+      add(bins_[0][one], rows_[q]), codes_.add(one);
+      add(bins_[1][other], rows_[q + 1]), codes_.add(other);
     }
+    if (q < part.last) add(bins_[0][x[rows_[q].index]], rows_[q]), codes_.add(x[rows_[q].index]);
+    codes_.list(levels_);
+    for (const size_t v : levels_) add(bins_[0][v], bins_[1][v]);
+  }
+
+  bool try_column(size_t column, const NodeRows& part, Split& best) {
+    fill_bins(data_.codes + column * data_.n, part);
     if (levels_.size() < 2) return false;
-    sort_levels();
+    const bool any_missing = levels_[0] == 0;
     if (data_.categorical[column]) {
       const double spread = 10.0 * static_cast<double>(total_.curvature) / static_cast<double>(total_.weight) *
                             static_cast<double>(data_.unit);
       for (const size_t v : levels_) {
-        rate_[v] = static_cast<double>(bins_[v].gradient) / (static_cast<double>(bins_[v].curvature) + spread);
+        const Bin& bin = bins_[0][v];
+        rate_[v] = static_cast<double>(bin.gradient) / (static_cast<double>(bin.curvature) + spread);
       }
       std::stable_sort(levels_.begin(), levels_.end(), [&](size_t a, size_t b) { return rate_[a] < rate_[b]; });
-      scan(column, 0, 0, best);
-    } else {
-      scan(column, 0, 0, best);
-      if (levels_[0] == 0) scan(column, 1, 256, best);
     }
+    scan(column, 0, 0, any_missing, best);
+    if (!data_.categorical[column] && any_missing) scan(column, 1, 256, any_missing, best);
     return true;
   }
 
-  // In ascending order.
-  void sort_levels() {
-    if (levels_.size() < 32) return std::sort(levels_.begin(), levels_.end());
-    levels_.clear();
-    for (size_t v = 0; v < n_codes; v++) {
-      if (present_[v]) levels_.push_back(v);
-    }
-  }
-
   // All splits of the levels in their order, from one of them on; those before go right.
-  void scan(size_t column, size_t from, int32_t flag, Split& best) {
+  void scan(size_t column, size_t from, int32_t flag, bool any_missing, Split& best) {
     Bin left{0, 0, 0};
-    const bool categorical = data_.categorical[column] != 0;
+    size_t found = levels_.size();
+    bool most_left = false;
     for (size_t q = from; q + 1 < levels_.size(); q++) {
-      add(left, bins_[levels_[q]]);
+      add(left, bins_[0][levels_[q]]);
       if (left.weight < options_.min_leaf || total_.weight - left.weight < options_.min_leaf) continue;
-      const double gain = gain_of(left.gradient, left.curvature) +
-                          gain_of(total_.gradient - left.gradient, total_.curvature - left.curvature);
-      if (!(gain > gain_)) continue;
-      gain_ = gain;
-      best.column = static_cast<int32_t>(column);
-      best.categorical = categorical;
-      best.any_missing = levels_[0] == 0;
-      best.cut = static_cast<int32_t>(levels_[q]) | flag;
-      if (categorical) {
-        std::fill(std::begin(best.left), std::end(best.left), false);
-        for (size_t k = 0; k <= q; k++) best.left[levels_[k]] = true;
-      }
-      send_absent(best, 2 * left.weight >= total_.weight, present_);
+      const Gain gain =
+          gain_of(static_cast<double>(left.gradient), static_cast<double>(left.curvature),
+                  static_cast<double>(total_.gradient - left.gradient), static_cast<double>(total_.curvature - left.curvature));
+      if (!gain.exceeds(gain_)) continue;
+      gain_ = gain, found = q, most_left = 2 * left.weight >= total_.weight;
     }
+    if (found == levels_.size()) return;
+    best.column = static_cast<int32_t>(column);
+    best.categorical = data_.categorical[column] != 0;
+    best.any_missing = any_missing;
+    best.cut = static_cast<int32_t>(levels_[found]) | flag;
+    if (best.categorical) {
+      std::fill(std::begin(best.left), std::end(best.left), false);
+      for (size_t k = 0; k <= found; k++) best.left[levels_[k]] = true;
+    }
+    send_absent(best, most_left, codes_.present);
   }
 
   size_t divide(const NodeRows& part, const Split& split) {
@@ -186,63 +208,69 @@ class ChainGrower {
 
   // log((n + s) / (e + s)) times the rate in every leaf; then the scores of all rows, and the loss of those outside.
   void score_leaves(const TreeInProgress& tree) {
-    const size_t n_classes = data_.n_classes, n_sums = static_cast<size_t>(tree.n_leaves) * n_classes;
+    find_outside_leaves(tree);
+    const size_t n = data_.n, n_classes = data_.n_classes, n_sums = static_cast<size_t>(tree.n_leaves) * n_classes;
     std::vector<int64_t> observed(n_sums, 0), expected(n_sums, 0);
-    for (size_t i = 0; i < data_.n; i++) {
-      if (outside(i)) {
-        leaf_[i] = outside_leaf(tree, i);
-        continue;
+    for (size_t i = 0; i < n; i++) {
+      observed[static_cast<size_t>(leaf_[i]) * n_classes + static_cast<size_t>(data_.y[i])] += bag_weight_[i];
+    }
+    for (size_t c = 0; c < n_classes; c++) {
+      for (size_t i = 0; i < n; i++) {
+        expected[static_cast<size_t>(leaf_[i]) * n_classes + c] += int64_t{bag_weight_[i]} * shares_[c * n + i];
       }
-      const size_t first = static_cast<size_t>(leaf_[i]) * n_classes;
-      observed[first + static_cast<size_t>(data_.y[i])] += data_.weight[i];
-      const float* p = proba_.data() + i * n_classes;
-      for (size_t c = 0; c < n_classes; c++) expected[first + c] += data_.weight[i] * to_fixed(p[c]);
     }
     std::vector<float> added(n_sums);
     const auto unit = static_cast<double>(data_.unit);
     for (size_t k = 0; k < n_sums; k++) {
-      const double n = static_cast<double>(observed[k]) / unit, e = static_cast<double>(expected[k]) * inverse_;
-      added[k] = static_cast<float>(options_.rate * natural_log((n + options_.strength) / (e + options_.strength)));
+      const double seen = static_cast<double>(observed[k]) / unit, e = static_cast<double>(expected[k]) * inverse_;
+      added[k] = static_cast<float>(options_.rate * natural_log((seen + options_.strength) / (e + options_.strength)));
     }
+    for (size_t c = 0; c < n_classes; c++) {
+      float* score = score_.data() + c * n;
+      for (size_t i = 0; i < n; i++) score[i] += added[static_cast<size_t>(leaf_[i]) * n_classes + c];
+    }
+    update_proba();
     int64_t loss = 0;
-    for (size_t i = 0; i < data_.n; i++) {
-      float *score = score_.data() + i * n_classes, *p = proba_.data() + i * n_classes;
-      const float* more = added.data() + static_cast<size_t>(leaf_[i]) * n_classes;
-      for (size_t c = 0; c < n_classes; c++) score[c] += more[c];
-      softmax(score, n_classes, p);
-      if (!outside(i)) continue;
-      const float truth = std::max(p[static_cast<size_t>(data_.y[i])], 1e-12f);
-      loss += data_.weight[i] * to_fixed(-log_of_positive(truth));
+    for (const size_t i : outside_) {
+      const float truth = std::max(proba_[static_cast<size_t>(data_.y[i]) * n + i], 1e-12f);
+      loss += int64_t{data_.weight[i]} * to_fixed(-log_of_positive(truth));
     }
     losses.push_back(loss);
     scores.push_back(std::move(added));
   }
 
-  int32_t outside_leaf(const TreeInProgress& tree, size_t i) const {
-    const TreeNode* node = tree.nodes.data();
-    while (node->column >= 0) {
-      const uint8_t code = by_row_[i * data_.n_columns + static_cast<size_t>(node->column)];
-      const bool left = node->cut >= 0 ? goes_left(node->cut, code)
-                                       : tree.masks[4 * static_cast<size_t>(~node->cut) + (code >> 6)] >> (code & 63) & 1;
-      node = left ? node + 1 : tree.nodes.data() + node->next;
+  void find_outside_leaves(const TreeInProgress& tree) {
+    GrownTrees one;
+    one.roots.push_back(static_cast<int64_t>(tree.nodes.size()));
+    one.nodes = tree.nodes, one.masks = tree.masks;
+    const Trees walked(one, data_.n_columns);
+    const size_t step = 4096;
+    for (size_t first = 0; first < outside_.size(); first += step) {
+      const size_t n = std::min(step, outside_.size() - first);
+      finder_.find(walked, 0, outside_codes_.data() + first * data_.n_columns, n);
+      for (size_t k = 0; k < n; k++) leaf_[outside_[first + k]] = static_cast<int32_t>(finder_.leaf[k]);
     }
-    return node->next;
   }
 
   const GrowthRows& data_;
   const ChainOptions& options_;
-  const uint8_t* by_row_;
   size_t number_;
   Random random_;
   ColumnDraw draw_;
-  std::vector<float> score_, proba_, sign_;
-  std::vector<int32_t> leaf_;
+  std::vector<float> score_, proba_;  // (classes, rows)
+  std::vector<int32_t> shares_;       // the probabilities in multiples of 2⁻¹⁶
+  std::vector<float> sign_, mean_, square_;
+  std::vector<int32_t> bag_weight_, leaf_;
+  std::vector<size_t> outside_;
+  std::vector<uint8_t> outside_codes_;
+  LeafFinder finder_;
   std::vector<Row> rows_, spare_;
-  double inverse_, gain_ = 0;
+  double inverse_;
+  Gain gain_{0, 1};
   Bin total_{0, 0, 0};
-  Bin bins_[n_codes] = {};
+  Bin bins_[2][n_codes] = {};
+  CodeSet codes_;
   std::vector<size_t> levels_;
-  bool present_[n_codes] = {};
   double rate_[n_codes];
 };
 

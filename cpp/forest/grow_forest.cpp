@@ -32,16 +32,11 @@ struct Row {
   int32_t y, weight;
 };
 
-struct CodedRow {
-  uint8_t code;
-  int32_t y, weight;
-};
-
 class TreeGrower {
  public:
   TreeGrower(const GrowthRows& rows, const ForestOptions& options)
       : data_(rows), options_(options), table_(n_log_n_table()), draw_(rows.n_columns), total_(rows.n_classes),
-        left_(rows.n_classes), counts_(n_codes * rows.n_classes) {}
+        left_(rows.n_classes), other_(rows.n_classes), counts_(n_codes * rows.n_classes) {}
 
   TreeInProgress grow(size_t number) {
     TreeInProgress tree;
@@ -128,13 +123,17 @@ class TreeGrower {
 
   // ---- Numeric columns -----------------------------------------------------------------------------------------
 
-  bool try_cuts(size_t column, const NodeRows& part, Random& random, Split& best) {
+  // The codes of the rows of a node, next to each other.
+  void load_codes(size_t column, const NodeRows& part) {
     const uint8_t* x = data_.codes + column * data_.n;
+    codes_.resize(part.last - part.first);
+    for (size_t q = 0; q < codes_.size(); q++) codes_[q] = x[rows_[part.first + q].index];
+  }
+
+  bool try_cuts(size_t column, const NodeRows& part, Random& random, Split& best) {
+    load_codes(column, part);
     uint8_t low = 255, high = 0;
-    for (size_t q = part.first; q < part.last; q++) {
-      const uint8_t code = x[rows_[q].index];
-      low = std::min(low, code), high = std::max(high, code);
-    }
+    for (const uint8_t code : codes_) low = std::min(low, code), high = std::max(high, code);
     if (low == high) return false;
     if (options_.random_cuts) {
       try_random_cut(column, part, low, high, random, best);
@@ -147,63 +146,65 @@ class TreeGrower {
   void keep_cut(Split& best, size_t column, int32_t cut, bool any_missing) {
     best.column = static_cast<int32_t>(column), best.cut = cut;
     best.any_missing = any_missing, best.categorical = false;
-    send_absent(best, most_left(), present_);
+    send_absent(best, most_left(), present_.present);
   }
 
   void try_random_cut(size_t column, const NodeRows& part, uint8_t low, uint8_t high, Random& random, Split& best) {
-    const uint8_t* x = data_.codes + column * data_.n;
     int32_t cut = low + static_cast<int32_t>(random.below(static_cast<uint32_t>(high - low)));
     if (low == 0 && cut > 0 && random.below(2)) cut |= 256;
     std::fill(left_.begin(), left_.end(), 0);
     left_weight_ = 0;
-    for (size_t q = part.first; q < part.last; q++) {
-      const Row row = rows_[q];
-      const int64_t weight = goes_left(cut, x[row.index]) ? row.weight : 0;
-      left_[static_cast<size_t>(row.y)] += weight;
+    for (size_t q = 0; q < codes_.size(); q++) {
+      const Row& row = rows_[part.first + q];
+      const int64_t weight = row.weight & -static_cast<int32_t>(goes_left(cut, codes_[q]));
+      (q & 1 ? other_ : left_)[static_cast<size_t>(row.y)] += weight;  // in turns: equal classes do not wait
       left_weight_ += weight;
     }
+    for (size_t c = 0; c < left_.size(); c++) left_[c] += other_[c], other_[c] = 0;
     sum_ = 0;
     for (size_t c = 0; c < left_.size(); c++) sum_ += n_log_n(left_[c]) + n_log_n(total_[c] - left_[c]);
     if (better()) keep_cut(best, column, cut, low == 0);
   }
 
   // The rows by code, so that equal codes are together; a histogram would be mostly empty.
-  void sort_codes(const uint8_t* x, const NodeRows& part) {
-    sorted_.clear();
-    for (size_t q = part.first; q < part.last; q++) {
-      sorted_.push_back({x[rows_[q].index], rows_[q].y, rows_[q].weight});
-    }
-    std::sort(sorted_.begin(), sorted_.end(), [](const CodedRow& a, const CodedRow& b) { return a.code < b.code; });
+  void sort_codes() {
+    sorted_.resize(codes_.size());
+    for (size_t q = 0; q < codes_.size(); q++) sorted_[q] = static_cast<uint64_t>(codes_[q]) << 32 | q;
+    std::sort(sorted_.begin(), sorted_.end());
   }
 
-  void count_codes(const uint8_t* x, const NodeRows& part, size_t low, size_t high) {
+  void count_codes(const NodeRows& part) {
+    const size_t n_classes = data_.n_classes;
+    for (size_t q = 0; q < codes_.size(); q++) {
+      const Row& row = rows_[part.first + q];
+      counts_[codes_[q] * n_classes + static_cast<size_t>(row.y)] += row.weight;
+    }
+  }
+  void clear_counts(size_t low, size_t high) {
     const size_t n_classes = data_.n_classes;
     std::fill(counts_.begin() + static_cast<ptrdiff_t>(low * n_classes),
               counts_.begin() + static_cast<ptrdiff_t>((high + 1) * n_classes), 0);
-    for (size_t q = part.first; q < part.last; q++) {
-      counts_[x[rows_[q].index] * n_classes + static_cast<size_t>(rows_[q].y)] += rows_[q].weight;
-    }
   }
 
   void try_all_cuts(size_t column, const NodeRows& part, uint8_t low, uint8_t high, Split& best) {
-    const uint8_t* x = data_.codes + column * data_.n;
     const size_t n_classes = data_.n_classes, width = static_cast<size_t>(high - low) + 1;
     const bool any_missing = low == 0, few = width * n_classes > 4 * (part.last - part.first);
     if (few) {
-      sort_codes(x, part);
+      sort_codes();
     } else {
-      count_codes(x, part, low, high);
+      count_codes(part);
     }
     for (const int32_t flag : {0, 256}) {  // missing cells left, then right
       if (flag && !any_missing) break;
       start_empty();
       if (few) {
         for (size_t q = 0; q < sorted_.size(); q++) {
-          const CodedRow& row = sorted_[q];
-          if (flag && row.code == 0) continue;
-          if (row.code == high) break;
+          const auto code = static_cast<int32_t>(sorted_[q] >> 32);
+          if (flag && code == 0) continue;
+          if (code == high) break;
+          const Row& row = rows_[part.first + (sorted_[q] & 0xffffffff)];
           move_left(static_cast<size_t>(row.y), row.weight);
-          if (row.code != sorted_[q + 1].code && better()) keep_cut(best, column, row.code | flag, any_missing);
+          if (sorted_[q] >> 32 != sorted_[q + 1] >> 32 && better()) keep_cut(best, column, code | flag, any_missing);
         }
         continue;
       }
@@ -216,24 +217,22 @@ class TreeGrower {
         if (any && better()) keep_cut(best, column, static_cast<int32_t>(v) | flag, any_missing);
       }
     }
+    if (!few) clear_counts(low, high);
   }
 
   // ---- Categorical columns -------------------------------------------------------------------------------------
 
   bool try_levels(size_t column, const NodeRows& part, Random& random, Split& best) {
-    const uint8_t* x = data_.codes + column * data_.n;
     const size_t n_classes = data_.n_classes;
     int64_t place = random.below(static_cast<uint32_t>(weight_));
     size_t reference = 0;  // a class at random; levels are sorted by its frequency
     while (place >= total_[reference]) place -= total_[reference++];
-    std::fill(std::begin(present_), std::end(present_), false);
-    for (size_t q = part.first; q < part.last; q++) present_[x[rows_[q].index]] = true;
-    levels_.clear();
-    for (size_t v = 0; v < n_codes; v++) {
-      if (present_[v]) levels_.push_back(v);
-    }
+    load_codes(column, part);
+    present_.clear();
+    for (const uint8_t code : codes_) present_.add(code);
+    present_.list(levels_);
     if (levels_.size() < 2) return false;
-    count_codes(x, part, 0, levels_.back());
+    count_codes(part);
     for (const size_t v : levels_) {
       int64_t n = 0;
       for (size_t c = 0; c < n_classes; c++) n += counts_[v * n_classes + c];
@@ -259,6 +258,7 @@ class TreeGrower {
       }
       if (q >= from && better()) keep_levels(best, column, q + 1);
     }
+    for (const size_t v : levels_) clear_counts(v, v);
     return true;
   }
 
@@ -266,7 +266,7 @@ class TreeGrower {
     best.column = static_cast<int32_t>(column), best.categorical = true;
     std::fill(std::begin(best.left), std::end(best.left), false);
     for (size_t q = 0; q < n_left; q++) best.left[levels_[q]] = true;
-    send_absent(best, most_left(), present_);
+    send_absent(best, most_left(), present_.present);
   }
 
   const GrowthRows& data_;
@@ -274,13 +274,14 @@ class TreeGrower {
   const int64_t* table_;
   ColumnDraw draw_;
   std::vector<Row> rows_, spare_;
-  std::vector<int64_t> total_, left_;  // of the classes: in the node, and on the left
+  std::vector<int64_t> total_, left_, other_;  // of the classes: in the node, and on the left
   int64_t weight_ = 0, left_weight_ = 0, whole_ = 0, base_ = 0, gain_ = 0, sum_ = 0;
   size_t n_present_ = 0;
-  std::vector<int32_t> counts_;  // (codes, classes)
-  std::vector<CodedRow> sorted_;
+  std::vector<int32_t> counts_;   // (codes, classes), 0 between columns
+  std::vector<uint8_t> codes_;    // of the rows of the node
+  std::vector<uint64_t> sorted_;  // the code, and the place of the row in the node
   std::vector<size_t> levels_;
-  bool present_[n_codes] = {};
+  CodeSet present_;
   double rate_[n_codes];
 };
 

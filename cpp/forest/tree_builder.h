@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "forest/random.h"
@@ -63,6 +64,27 @@ inline void send_absent(Split& split, bool most_left, const bool (&present)[n_co
   }
   for (size_t v = 0; v < n_codes; v++) split.left[v] = present[v] ? split.left[v] : most_left;
 }
+
+// The codes that some rows have.
+class CodeSet {
+ public:
+  bool present[n_codes] = {};
+
+  void add(uint8_t code) { present[code] = true; }
+  // In ascending order; the set stays.
+  void list(std::vector<size_t>& codes) const {
+    codes.clear();
+    for (size_t v = 0; v < n_codes; v += 8) {
+      uint64_t word;
+      std::memcpy(&word, present + v, sizeof(word));
+      if (!word) continue;
+      for (size_t k = v; k < v + 8; k++) {
+        if (present[k]) codes.push_back(k);
+      }
+    }
+  }
+  void clear() { std::fill(std::begin(present), std::end(present), false); }
+};
 
 // Columns in random order, without replacement at a node.
 class ColumnDraw {

@@ -55,17 +55,46 @@ void node_counts(const Trees& trees, size_t t, const int64_t* counts, size_t n_c
   }
 }
 
-// p ← (n + strength·p) / (Σ n + strength); unchanged without rows. The class `own` has less weight.
-bool back_off(const int64_t* counts, size_t n_classes, double strength, double unit, size_t own, int64_t less, double* p) {
-  int64_t total = -less;
-  for (size_t c = 0; c < n_classes; c++) total += counts[c];
-  if (total <= 0) return false;
-  const double scale = 1.0 / (static_cast<double>(total) * unit + strength);
-  for (size_t c = 0; c < n_classes; c++) {
-    const int64_t count = counts[c] - (c == own ? less : 0);
-    p[c] = (static_cast<double>(count) * unit + strength * p[c]) * scale;
-  }
+// p ← (n + strength·p) / (Σ n + strength); unchanged without rows. The class `own` has `less` weight.
+bool back_off(const double* counts, size_t n_classes, double total, double strength, size_t own, double less, double* p) {
+  if (total - less <= 0) return false;
+  const double scale = 1.0 / ((total - less) + strength), mine = ((counts[own] - less) + strength * p[own]) * scale;
+  for (size_t c = 0; c < n_classes; c++) p[c] = (counts[c] + strength * p[c]) * scale;
+  p[own] = mine;
   return true;
+}
+
+// The weights of the classes in all nodes of a tree in rows, (nodes, classes), and their sums.
+struct NodeWeights {
+  std::vector<int64_t> sums;
+  std::vector<double> weights, totals;
+
+  void fill(const Trees& trees, size_t t, const int64_t* counts, size_t n_classes, double unit) {
+    node_counts(trees, t, counts, n_classes, sums);
+    weights.resize(sums.size()), totals.assign(sums.size() / n_classes, 0.0);
+    for (size_t k = 0; k < totals.size(); k++) {
+      int64_t total = 0;
+      for (size_t c = 0; c < n_classes; c++) {
+        const int64_t sum = sums[k * n_classes + c];
+        weights[k * n_classes + c] = static_cast<double>(sum) * unit;
+        total += sum;
+      }
+      totals[k] = static_cast<double>(total) * unit;
+    }
+  }
+};
+
+// One bit for every code, for each cut.
+const std::vector<uint8_t>& tests_of_cuts() {
+  static const std::vector<uint8_t> found = [] {
+    std::vector<uint8_t> bits(32 * n_cuts, 0);
+    for (size_t bit = 0; bit < size_t{n_cuts} * 256; bit++) {
+      const bool left = goes_left(static_cast<int32_t>(bit >> 8), static_cast<uint8_t>(bit & 255));
+      bits[bit >> 3] |= static_cast<uint8_t>(left << (bit & 7));
+    }
+    return bits;
+  }();
+  return found;
 }
 
 double work_of(const Trees& trees, size_t n) { return static_cast<double>(trees.n_trees()) * static_cast<double>(n) * 8; }
@@ -92,11 +121,8 @@ Trees::Trees(const GrownTrees& grown, size_t columns) : roots(grown.roots), leav
     if (2 * static_cast<int64_t>(n) != n_nodes + 1) return;
     leaves.push_back(leaves.back() + n);
   }
-  tests.assign(32 * (n_cuts + static_cast<size_t>(n_masks)), 0);
-  for (size_t bit = 0; bit < size_t{n_cuts} * 256; bit++) {
-    const bool left = tallybayes::goes_left(static_cast<int32_t>(bit >> 8), static_cast<uint8_t>(bit & 255));
-    tests[bit >> 3] |= static_cast<uint8_t>(left << (bit & 7));
-  }
+  tests = tests_of_cuts();
+  tests.resize(32 * (n_cuts + static_cast<size_t>(n_masks)));
   for (size_t k = 0; k < grown.masks.size() * 8; k++) {
     tests[32 * n_cuts + k] = static_cast<uint8_t>(grown.masks[k / 8] >> (8 * (k % 8)));
   }
@@ -160,14 +186,14 @@ void count_leaves(const Trees& trees, const CodedRows& rows, int64_t* counts, si
 void leaf_proba(const Trees& trees, const int64_t* counts, size_t n_classes, const double* strength, double unit,
                 float* proba, size_t threads) {
   for_trees(trees, threads, static_cast<double>(trees.nodes.size() * n_classes), [&](size_t t) {
-    std::vector<int64_t> sums;
-    node_counts(trees, t, counts, n_classes, sums);
+    NodeWeights node;
+    node.fill(trees, t, counts, n_classes, unit);
     const Trees::Node* tree = trees.root(t);
-    const size_t n_nodes = sums.size() / n_classes;
-    std::vector<double> p(sums.size(), 1.0 / static_cast<double>(n_classes));  // of the parent, until it is visited
+    const size_t n_nodes = node.totals.size();
+    std::vector<double> p(n_nodes * n_classes, 1.0 / static_cast<double>(n_classes));  // of the parent, until it is visited
     for (size_t k = 0; k < n_nodes; k++) {
       double* mine = p.data() + k * n_classes;
-      back_off(sums.data() + k * n_classes, n_classes, strength[t], unit, n_classes, 0, mine);
+      back_off(node.weights.data() + k * n_classes, n_classes, node.totals[k], strength[t], 0, 0.0, mine);
       const auto next = static_cast<size_t>(tree[k].next);
       if (tree[k].column < 0) {
         float* leaf = proba + (static_cast<size_t>(trees.leaves[t]) + next) * n_classes;
@@ -216,37 +242,43 @@ void mean_of_leaves(const Trees& trees, const TreeGroups& groups, const uint8_t*
 
 void held_out_proba(const Trees& trees, const TreeGroups& groups, const CodedRows& rows, const int64_t* counts,
                     double unit, const uint64_t* keys, uint64_t bag, double* means, int32_t* n_trees, size_t threads) {
-  const size_t n_classes = rows.n_classes, width = groups.n_groups * n_classes;
+  const size_t n_classes = rows.n_classes, width = groups.n_groups * groups.n_choices * n_classes;
   std::fill_n(means, rows.n * width, 0.0);
   std::fill_n(n_trees, rows.n * groups.n_groups, 0);
-  std::vector<int64_t> sums;
+  NodeWeights node;
   for (size_t g = 0; g < groups.n_groups; g++) {
     for (auto t = static_cast<size_t>(groups.firsts[g]); t < static_cast<size_t>(groups.firsts[g + 1]); t++) {
-      node_counts(trees, t, counts, n_classes, sums);
+      node.fill(trees, t, counts, n_classes, unit);
       const Trees::Node* tree = trees.root(t);
       for_rows(rows.n, threads, static_cast<double>(rows.n * n_classes) * 8, [&](size_t first, size_t last) {
-        std::vector<double> p(n_classes);
+        std::vector<double> p(groups.n_choices * n_classes);
         for (size_t i = first; i < last; i++) {
           if (in_bag(keys[i], t, bag)) continue;
           std::fill(p.begin(), p.end(), 1.0 / static_cast<double>(n_classes));
           const uint8_t* row = rows.codes + i * trees.n_columns;
           const auto own = static_cast<size_t>(rows.y[i]);
-          for (size_t k = 0;;) {
-            const int64_t* node = sums.data() + k * n_classes;
-            if (!back_off(node, n_classes, groups.strength[t], unit, own, rows.weight[i], p.data())) break;
+          const double less = static_cast<double>(rows.weight[i]) * unit;
+          for (size_t k = 0, any = 1; any;) {
+            for (size_t j = 0; j < groups.n_choices; j++) {
+              any = back_off(node.weights.data() + k * n_classes, n_classes, node.totals[k],
+                             groups.strength[j * trees.n_trees() + t], own, less, p.data() + j * n_classes);
+            }
             if (tree[k].column < 0) break;
             k = trees.goes_left(tree[k], row[tree[k].column]) ? k + 1 : static_cast<size_t>(tree[k].next);
           }
           double* sum = means + i * width + g * n_classes;
-          for (size_t c = 0; c < n_classes; c++) sum[c] += p[c];
+          for (size_t j = 0; j < groups.n_choices; j++) {
+            for (size_t c = 0; c < n_classes; c++) sum[j * groups.n_groups * n_classes + c] += p[j * n_classes + c];
+          }
           n_trees[i * groups.n_groups + g]++;
         }
       });
     }
   }
-  for (size_t i = 0; i < rows.n * groups.n_groups; i++) {
-    const double scale = 1.0 / static_cast<double>(std::max(1, n_trees[i]));
-    for (size_t c = 0; c < n_classes; c++) means[i * n_classes + c] *= scale;
+  for (size_t i = 0; i < rows.n; i++) {
+    for (size_t k = 0; k < width; k++) {
+      means[i * width + k] *= 1.0 / std::max(1, n_trees[i * groups.n_groups + k / n_classes % groups.n_groups]);
+    }
   }
 }
 

@@ -78,11 +78,12 @@ struct CodedRows {
   size_t n_classes;
 };
 
-// Groups of trees: the first tree of every group, and the end; of each tree the strength of backing off.
+// Groups of trees: the first tree of every group, and the end; strengths of backing off, (choices, trees).
 struct TreeGroups {
   const int64_t* firsts;
   size_t n_groups;
   const double* strength;
+  size_t n_choices;
 };
 
 // The weight of every class in every leaf, (leaves, classes).
@@ -97,7 +98,7 @@ void mean_of_leaves(const Trees&, const TreeGroups&, const uint8_t* codes, size_
                     const float* leaf_values, double* means, size_t threads);
 
 // p(class | row) of every group without the row: of the trees that were not grown from it, less its own weight; (n,
-// groups, classes), and the number of such trees, (n, groups).
+// choices, groups, classes), and the number of such trees, (n, groups).
 void held_out_proba(const Trees&, const TreeGroups&, const CodedRows&, const int64_t* counts, double unit,
                     const uint64_t* keys, uint64_t bag, double* means, int32_t* n_trees, size_t threads);
 

@@ -232,8 +232,10 @@ class Trees:
         Parameters
         ----------
         rows : LabeledRows
-        groups, counts, strength
+        groups, counts
             As for the other methods.
+        strength : float64 array of shape (choices, trees)
+            In rows.
         keys : uint64 array of shape (n,)
         bag : float
             The proportion of the rows that each tree was grown from.
@@ -241,13 +243,13 @@ class Trees:
 
         Returns
         -------
-        proba : float64 array of shape (n, groups, classes)
+        proba : float64 array of shape (n, choices, groups, classes)
         n_trees : int32 array of shape (n, groups)
             The number of trees; p is 0 if there is none.
         """
-        flat = np.ascontiguousarray(counts).reshape(-1)
+        flat, strengths = (np.ascontiguousarray(part).reshape(-1) for part in (counts, strength))
         proba, n_trees = self._kernel.held_out_proba(
-            rows.flat(), groups, flat, strength, _UNIT, keys, int(bag * 2**32), n_threads(threads)
+            rows.flat(), groups, flat, strengths, _UNIT, keys, int(bag * 2**32), n_threads(threads)
         )
         return np.asarray(proba), np.asarray(n_trees)
 

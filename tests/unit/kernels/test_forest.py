@@ -44,7 +44,8 @@ def results(rows, keys, random_cuts, seed, threads=1):
     proba = trees.leaf_proba(counts, strength, threads)
     out = [trees.roots, trees.nodes, trees.masks, counts, proba]
     out.append(trees.mean_of_leaves(counted.codes, groups, proba, threads))
-    out += trees.held_out_proba(counted, groups, counts, strength, keys, 0.63, threads)
+    choices = np.stack([strength, np.arange(4.0) + 0.1])
+    out += trees.held_out_proba(counted, groups, counts, choices, keys, 0.63, threads)
     outside = (keys % np.uint64(3)).astype("i4")
     base = np.log(np.full(rows.n_classes, 1 / rows.n_classes)).astype("f4")
     trees, scores, loss = grow_chains(rows, outside, base, seed=seed, threads=threads, **CHAINS)

@@ -118,26 +118,27 @@ class Trees:
         bag: int,
         threads: int,
     ) -> tuple[Float64Array, AnyArray]:
-        """Return p(class | row) without the row, (n, groups, classes), and the number of trees, (n, groups)."""
+        """Return p(class | row) without the row, (n, choices, groups, classes), and the number of trees, (n, groups)."""
         codes, y, weight, n_classes = rows
         codes = codes.reshape(len(y), self.n_columns)
         sums = _cumulative(counts, n_classes)
         own = np.zeros((len(y), n_classes), dtype=np.int64)
         own[np.arange(len(y)), y] = weight
-        means = np.zeros((len(y), len(firsts) - 1, n_classes))
+        choices = strength.reshape(-1, max(1, len(self.roots) - 1)).T
+        means = np.zeros((len(y), choices.shape[1], len(firsts) - 1, n_classes))
         n_trees = np.zeros((len(y), len(firsts) - 1), dtype=np.int32)
         for group, (first, last) in enumerate(pairwise(firsts.tolist())):
             for tree in range(first, last):
                 out = np.flatnonzero(~in_bag(keys, tree, bag))
-                p = np.full((len(out), n_classes), 1.0 / n_classes)
+                p = np.full((choices.shape[1], len(out), n_classes), 1.0 / n_classes)
                 before = np.full(len(out), -1)
                 for node, start, end in self.path(np.full(len(out), tree), codes[out]):
-                    at = _back_off(p, sums[end] - sums[start] - own[out], float(strength[tree]), unit)
+                    at = _back_off(p, sums[end] - sums[start] - own[out], choices[tree][:, None, None], unit)
                     p = np.where((node != before)[:, None], at, p)
                     before = node
-                means[out, group] += p
+                means[out, :, group] += p.swapaxes(0, 1)
                 n_trees[out, group] += 1
-        means *= (1.0 / np.maximum(1, n_trees))[:, :, None]
+        means *= (1.0 / np.maximum(1, n_trees))[:, None, :, None]
         return means, n_trees
 
     def count_chains(
@@ -231,7 +232,7 @@ def _check(trees: Trees, is_leaf: AnyArray) -> None:
         raise ValueError(_MISFIT)
 
 
-def _back_off(p: Float64Array, counts: Int64Array, strength: float, unit: float) -> Float64Array:
+def _back_off(p: Float64Array, counts: Int64Array, strength: AnyArray | float, unit: float) -> Float64Array:
     """Return (n + strength·p) / (Σ n + strength), (rows, classes); p for rows without counts."""
     total = counts.sum(axis=1, keepdims=True)
     scale = 1.0 / (total * unit + strength)

@@ -197,13 +197,18 @@ class _ChainGrower(_Grower):
     def start_node(self, rows: AnyArray) -> bool:
         parts = self.gradient, self.curvature, self.weight
         self.sums = np.array([part[rows].sum() for part in parts], dtype=np.int64)
-        self.gain = self._gain(self.sums[0], self.sums[1]) + 1e-3
+        g, h = self._in_rows(self.sums[0]), self._in_rows(self.sums[1]) + self.ridge
+        self.gain = g * g + 1e-3 * h, h
         return bool(self.sums[2] >= 2 * self.min_leaf)
 
-    def _gain(self, gradient: np.int64, curvature: np.int64) -> float:
-        inverse = 1.0 / (65536.0 * self.unit)
-        g, h = float(gradient) * inverse, float(curvature) * inverse
-        return g * g / (h + self.ridge)
+    def _in_rows(self, gradient: np.int64) -> float:
+        return float(gradient) * (1.0 / (65536.0 * self.unit))
+
+    def _gain(self, left: Int64Array, right: Int64Array) -> tuple[float, float]:
+        """Return the gain of a split as a fraction: Σ g² / (h + ridge) over both parts."""
+        (g, h), (other_g, other_h) = ((self._in_rows(part[0]), self._in_rows(part[1])) for part in (left, right))
+        h, other_h = h + self.ridge, other_h + self.ridge
+        return g * g * other_h + other_g * other_g * h, h * other_h
 
     def try_column(self, column: int, rows: AnyArray, best: _Split | None) -> tuple[bool, _Split | None]:
         codes = self.codes[column, rows]
@@ -224,8 +229,8 @@ class _ChainGrower(_Grower):
                 right = self.sums - left
                 if left[2] < self.min_leaf or right[2] < self.min_leaf:
                     continue
-                gain = self._gain(left[0], left[1]) + self._gain(right[0], right[1])
-                if not gain > self.gain:
+                gain = self._gain(left, right)
+                if not gain[0] * self.gain[1] > self.gain[0] * gain[1]:
                     continue
                 self.gain = gain
                 cut = None if self.categorical[column] else int(usable[place - 1]) | flag

@@ -84,9 +84,8 @@ class GrownForest(GrownTrees):
 
     def held_out(self, counts: ForestCounts, rows: CountedRows) -> np.ndarray:
         """Return the class probabilities of counted rows without themselves."""
-        return self.trees.held_out_proba(
-            rows.labeled, self.groups, counts.sums[0], self.tree_strength, rows.copy_keys(), BAG
-        )[0]
+        parts = self.groups, counts.sums[0], self.tree_strength[None], rows.copy_keys(), BAG
+        return self.trees.held_out_proba(rows.labeled, *parts)[0][:, 0]
 
     def contributions(self, counts: ForestCounts, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the log scores without any column, and the columns' contributions."""
@@ -181,8 +180,8 @@ def grow(
     counts = trees.count_leaves(rows.labeled)
     tree_strength = np.repeat(np.array(strengths), np.diff(group_starts))
     some = pool_rows(rows)
-    proba, _ = trees.held_out_proba(some.labeled, group_starts, counts, tree_strength, some.copy_keys(), BAG)
-    pool = fit_pool(proba, some)
+    proba, _ = trees.held_out_proba(some.labeled, group_starts, counts, tree_strength[None], some.copy_keys(), BAG)
+    pool = fit_pool(proba[:, 0], some)
     return GrownForest(columns, classes, trees, weight, pool, group_starts, tuple(strengths)), (counts,)
 
 
@@ -221,14 +220,14 @@ def _choose_options(
     for min_leaf in min_leaves:
         trees = _grown(kind, growth, keys[kept], min_leaf, _TRIAL_TREES, _TRIAL_BAG, seed + 1, 0)
         counts = trees.count_leaves(rows.labeled)
-        for strength in strengths:
-            tree_strength = np.full(_TRIAL_TREES, strength)
-            proba, n_trees = trees.held_out_proba(rows.labeled, groups, counts, tree_strength, keys, _TRIAL_BAG)
-            known = np.flatnonzero(n_trees[:, 0] > 0)
-            if not len(known):
-                continue
-            log_proba = np.log(np.maximum(proba[known, 0], 1e-9))
-            weight = rows.weight[known] / WEIGHT_UNIT
+        tree_strength = np.repeat(np.array(strengths)[:, None], _TRIAL_TREES, axis=1)
+        proba, n_trees = trees.held_out_proba(rows.labeled, groups, counts, tree_strength, keys, _TRIAL_BAG)
+        known = np.flatnonzero(n_trees[:, 0] > 0)
+        if not len(known):
+            continue
+        weight = rows.weight[known] / WEIGHT_UNIT
+        for choice, strength in enumerate(strengths):
+            log_proba = np.log(np.maximum(proba[known, choice, 0], 1e-9))
             scaling = fit_temperature_scaling(log_proba, rows.y[known], weight)
             loss = -float(weight @ log_proba_of_true_class(log_proba, rows.y[known], scaling)) / float(weight.sum())
             best = min(best, (loss, (min_leaf, strength)))
