@@ -10,11 +10,20 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t most_cells = 16384;  // scores of a block of rows
+constexpr size_t most_cells = 65536;  // scores of a block of rows
 constexpr int64_t one = 65536;        // the weight of a row
 
 // w·p for a weight in units of 2⁻¹⁶, rounded.
 int64_t expected_of(int64_t weight, int64_t share) { return weight == one ? share : (weight * share + 32768) >> 16; }
+
+// sums += the expected weights of a row
+void add_expected(int64_t weight, const int32_t* shares, size_t n_classes, int64_t* sums) {
+  if (weight == one) {
+    for (size_t c = 0; c < n_classes; c++) sums[c] += shares[c];
+  } else {
+    for (size_t c = 0; c < n_classes; c++) sums[c] += expected_of(weight, shares[c]);
+  }
+}
 
 double chain_cells(const Trees& trees, const CodedRows& rows) {
   return static_cast<double>(trees.n_trees()) * static_cast<double>(rows.n) * static_cast<double>(8 + rows.n_classes);
@@ -30,19 +39,18 @@ class ChainPass {
   size_t most_rows() const { return std::max<size_t>(64, most_cells / n_classes_); }
   // The first leaf of the tree times the number of classes.
   size_t leaf(size_t i) const { return static_cast<size_t>(finder_.leaf[i]) * n_classes_; }
-  int64_t share(size_t i, size_t c) const { return shares_[c * n_ + i]; }
+  const int32_t* shares(size_t i) const { return shares_.data() + i * n_classes_; }
 
   // visit(start): after every tree; `start` is the place of its first leaf in arrays (leaves, classes).
   template <class Visit>
   void run(size_t chain, const uint8_t* codes, size_t n, Visit visit) {
-    n_ = n;
     score_.resize(n * n_classes_), proba_.resize(n * n_classes_), shares_.resize(n * n_classes_);
     for (size_t c = 0; c < n_classes_; c++) std::fill_n(score_.data() + c * n, n, chains_.base[c]);
     const Kernels& kernels = chosen_tier().kernels;
     for (size_t t = chain * length_; t < (chain + 1) * length_; t++) {
       finder_.find(trees_, t, codes, n);
       kernels.softmax_rows(score_.data(), n, n_classes_, proba_.data());
-      kernels.fixed_rows(proba_.data(), n * n_classes_, shares_.data());
+      fixed_shares(proba_.data(), n, n_classes_, shares_.data());
       const size_t start = static_cast<size_t>(trees_.leaves[t]) * n_classes_;
       visit(start);
       const float* added = chains_.scores + start;
@@ -55,7 +63,7 @@ class ChainPass {
  private:
   const Trees& trees_;
   const ChainScores& chains_;
-  size_t n_classes_, length_, n_ = 0;
+  size_t n_classes_, length_;
   LeafFinder finder_;
   std::vector<float> score_, proba_;
   std::vector<int32_t> shares_;
@@ -85,12 +93,9 @@ void count_chains(const Trees& trees, const ChainScores& chains, const CodedRows
       }
       pass.run(m, rows.codes + first * trees.n_columns, n, [&](size_t start) {
         for (const Part& part : parts) {
-          part.observed[start + pass.leaf(part.row) + static_cast<size_t>(rows.y[first + part.row])] += part.weight;
-        }
-        for (size_t c = 0; c < n_classes; c++) {
-          for (const Part& part : parts) {
-            part.expected[start + pass.leaf(part.row) + c] += expected_of(part.weight, pass.share(part.row, c));
-          }
+          const size_t k = start + pass.leaf(part.row);
+          part.observed[k + static_cast<size_t>(rows.y[first + part.row])] += part.weight;
+          add_expected(part.weight, pass.shares(part.row), n_classes, part.expected + k);
         }
       });
     }
@@ -139,7 +144,7 @@ void held_out_scores(const Trees& trees, const ChainScores& chains, const CodedR
         const auto y = static_cast<size_t>(rows.y[places[i]]);
         for (size_t c = 0; c < n_classes; c++) {
           const int64_t n_out = sums.observed_outside[k + c] - (c == y ? weight : 0);
-          const int64_t e_out = sums.expected_outside[k + c] - expected_of(weight, worker.pass.share(i, c));
+          const int64_t e_out = sums.expected_outside[k + c] - expected_of(weight, worker.pass.shares(i)[c]);
           const int64_t all[] = {sums.observed[k + c], n_out, sums.expected[k + c], e_out};
           for (size_t q = 0; q < 4; q++) worker.parts[q][c * n + i] = static_cast<double>(all[q]) * how.unit;
         }

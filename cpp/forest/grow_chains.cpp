@@ -76,7 +76,7 @@ class ChainGrower {
 
   void update_proba() {
     chosen_tier().kernels.softmax_rows(score_.data(), data_.n, data_.n_classes, proba_.data());
-    chosen_tier().kernels.fixed_rows(proba_.data(), proba_.size(), shares_.data());
+    fixed_shares(proba_.data(), data_.n, data_.n_classes, shares_.data());
   }
 
   // Splits see one random sum of ±1 over the classes; leaves keep all classes.
@@ -212,12 +212,16 @@ class ChainGrower {
     const size_t n = data_.n, n_classes = data_.n_classes, n_sums = static_cast<size_t>(tree.n_leaves) * n_classes;
     std::vector<int64_t> observed(n_sums, 0), expected(n_sums, 0);
     for (size_t i = 0; i < n; i++) {
-      observed[static_cast<size_t>(leaf_[i]) * n_classes + static_cast<size_t>(data_.y[i])] += bag_weight_[i];
-    }
-    for (size_t c = 0; c < n_classes; c++) {
-      for (size_t i = 0; i < n; i++) {
-        expected[static_cast<size_t>(leaf_[i]) * n_classes + c] += int64_t{bag_weight_[i]} * shares_[c * n + i];
+      const int64_t weight = bag_weight_[i];
+      if (!weight) continue;
+      int64_t* sums = expected.data() + static_cast<size_t>(leaf_[i]) * n_classes;
+      const int32_t* shares = shares_.data() + i * n_classes;
+      if (weight == 1) {
+        for (size_t c = 0; c < n_classes; c++) sums[c] += shares[c];
+      } else {
+        for (size_t c = 0; c < n_classes; c++) sums[c] += weight * shares[c];
       }
+      observed[static_cast<size_t>(leaf_[i]) * n_classes + static_cast<size_t>(data_.y[i])] += weight;
     }
     std::vector<float> added(n_sums);
     const auto unit = static_cast<double>(data_.unit);
@@ -258,7 +262,7 @@ class ChainGrower {
   Random random_;
   ColumnDraw draw_;
   std::vector<float> score_, proba_;  // (classes, rows)
-  std::vector<int32_t> shares_;       // the probabilities in multiples of 2⁻¹⁶
+  std::vector<int32_t> shares_;       // (rows, classes): the probabilities in multiples of 2⁻¹⁶
   std::vector<float> sign_, mean_, square_;
   std::vector<int32_t> bag_weight_, leaf_;
   std::vector<size_t> outside_;

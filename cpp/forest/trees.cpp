@@ -4,6 +4,7 @@
 
 #include "core/parallel.h"
 #include "forest/random.h"
+#include "simd/dispatch.h"
 
 namespace tallybayes {
 
@@ -159,6 +160,18 @@ void LeafFinder::find(const Trees& trees, size_t t, const uint8_t* codes, size_t
       kept += tree[next].column >= 0;
     }
     n_inner = kept;
+  }
+}
+
+void fixed_shares(const float* proba, size_t n, size_t n_classes, int32_t* shares) {
+  constexpr size_t width = 64;
+  int32_t some[width];
+  for (size_t first = 0; first < n; first += width) {
+    const size_t m = std::min(width, n - first);
+    for (size_t c = 0; c < n_classes; c++) {
+      chosen_tier().kernels.fixed_rows(proba + c * n + first, m, some);
+      for (size_t i = 0; i < m; i++) shares[(first + i) * n_classes + c] = some[i];
+    }
   }
 }
 

@@ -66,6 +66,9 @@ class LeafFinder {
   std::vector<uint64_t> inner_;  // the row, and its node
 };
 
+// Class probabilities (classes, n) as multiples of 2⁻¹⁶, (n, classes).
+void fixed_shares(const float* proba, size_t n, size_t n_classes, int32_t* shares);
+
 // The size of blocks of rows that go down the trees one after the other; `bytes` are those of the sums of a row.
 size_t rows_together(size_t n, size_t bytes, size_t threads);
 

@@ -118,7 +118,7 @@ class Trees:
         bag: int,
         threads: int,
     ) -> tuple[Float64Array, AnyArray]:
-        """Return p(class | row) without the row, (n, choices, groups, classes), and the number of trees, (n, groups)."""
+        """Return p(class | row) without the row, (n, choices, groups, classes), and numbers of trees, (n, groups)."""
         codes, y, weight, n_classes = rows
         codes = codes.reshape(len(y), self.n_columns)
         sums = _cumulative(counts, n_classes)
