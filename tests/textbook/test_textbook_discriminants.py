@@ -85,10 +85,10 @@ def test_M9_19_M9_20_means_and_covariances():
 def test_M9_20b_a_singular_covariance_is_named():
     rows, y = np.concatenate([[[0, 0], [1, 1]], X[4:]]), ["flat"] * 2 + Y[4:].tolist()
     with pytest.raises(tb.EstimateError, match="flat"):
-        tb.GaussianDiscriminant(estimate="mle").fit(rows, y).predict(rows)
-    near(tb.GaussianDiscriminant(estimate="mle").fit(rows, y).covariances_[0], np.full((2, 2), 1 / 4))
+        tb.GaussianDiscriminant("full", estimate="mle").fit(rows, y).predict(rows)
+    near(tb.GaussianDiscriminant("full", estimate="mle").fit(rows, y).covariances_[0], np.full((2, 2), 1 / 4))
     for estimate in ("bayes", "map"):
-        assert len(tb.GaussianDiscriminant(estimate=estimate).fit(rows, y).predict(rows)) == 10
+        assert len(tb.GaussianDiscriminant("full", estimate=estimate).fit(rows, y).predict(rows)) == 10
 
 
 def test_M9_21_tied():

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from tallybayes.errors import TallybayesError
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.inputs.columns import has_option
+from tallybayes.models.inputs.columns import chooses_from_values
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.typing import EstimatorLike, Rows
 
@@ -30,16 +30,15 @@ class PrefixModel(NamedTuple):
 def is_incremental(model: object) -> bool:
     """Return whether counting some rows and then more equals fitting all of them.
 
-    It does not if families or bins are chosen from values, metrics are learned, or probabilities are calibrated, which
-    need all rows; nor with EM.
+    It does not if families, bins or covariances are chosen from values, metrics are learned, or probabilities are
+    calibrated, which need all rows; nor with EM.
     """
     if not isinstance(model, Classifier | NearestClassMean):
         return False
-    chosen = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
     needs_all_rows = [getattr(model, name, None) for name in ("calibration", "unlabeled", "n_classes")]
     metric: Any = getattr(model, "metric", None)
     return (
-        not has_option(getattr(model, "columns", "auto"), *chosen)
+        not chooses_from_values(model)
         and all(parameter is None for parameter in needs_all_rows)
         and not (isinstance(metric, str) and metric == "learned")
     )

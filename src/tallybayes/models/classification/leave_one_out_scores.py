@@ -28,28 +28,34 @@ if TYPE_CHECKING:
 
 def leave_rows_out(rows: CountedRows, estimates: EstimatedClassifier) -> ClassPosterior:
     """Return the scores of every row without its own counts, by closed forms of the families where they have one."""
-    scores = rows.empty_scores()
-    left = np.ones(rows.table.n_rows, dtype=bool)
-    if estimates.rows_are_independent:
-        estimates.check_defined(estimates.class_log_prior)
-        left = _score_by_class(rows, estimates, scores)
-        step = _step(estimates, rows.table)
-        whole = left.all()
-        index = np.flatnonzero(left)
-        for start in range(0, len(index), step):
-            part = slice(start, min(start + step, len(left))) if whole else index[start : start + step]
-            log_prior = estimates.log_prior_without(rows.codes[part], rows.some_weight(part))
-            found = apply_bayes_rule(_joint_left_out(estimates, rows, part, log_prior), log_prior)
-            scores.log_proba[part], scores.log_density[part] = found
-        left = np.isnan(scores.log_density)
+    scores = scores_in_closed_form(rows, estimates)
     counted = estimates.counted
-    for row in progress(np.flatnonzero(left).tolist(), "leaving rows out"):
+    for row in progress(np.flatnonzero(np.isnan(scores.log_density)).tolist(), "leaving rows out"):
         at = np.array([row])
         gone = count(
             rows.table.rows(at), counted.factors, weight=rows.some_weight(at), schema=counted.schema, like=counted
         )
         rest = estimates.with_tally(subtract_tally(counted, gone.reindex_like(counted).statistics))
         rest.row_scorer.posterior_of(at, rows.table, scores, rows.log_base)
+    return scores
+
+
+def scores_in_closed_form(rows: CountedRows, estimates: EstimatedClassifier) -> ClassPosterior:
+    """Return the scores of every row without its own counts; NaN where no closed form is precise."""
+    scores = rows.empty_scores()
+    if not estimates.rows_are_independent:
+        scores.log_density[:] = np.nan
+        return scores
+    estimates.check_defined(estimates.class_log_prior)
+    left = _score_by_class(rows, estimates, scores)
+    step = _step(estimates, rows.table)
+    whole = left.all()
+    index = np.flatnonzero(left)
+    for start in range(0, len(index), step):
+        part = slice(start, min(start + step, len(left))) if whole else index[start : start + step]
+        log_prior = estimates.log_prior_without(rows.codes[part], rows.some_weight(part))
+        found = apply_bayes_rule(_joint_left_out(estimates, rows, part, log_prior), log_prior)
+        scores.log_proba[part], scores.log_density[part] = found
     return scores
 
 

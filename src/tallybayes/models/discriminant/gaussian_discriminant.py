@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.parameter_checks import StringOptions
 from tallybayes.data.table import Table
-from tallybayes.errors import EstimateError, NotLinearError
+from tallybayes.errors import EstimateError, NotLinearError, StatisticsError
 from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.estimation.scoring.factor_tables import check_cells
@@ -21,6 +21,7 @@ from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.classifier_from_parameters import read_gaussians
 from tallybayes.models.classification.independent_blocks import IndependentBlocksMixin
 from tallybayes.models.classification.methods.linear_form import linear_terms
+from tallybayes.models.discriminant.covariance_choice import choose_covariance
 from tallybayes.models.discriminant.estimated_discriminant import EstimatedDiscriminant
 from tallybayes.models.discriminant.shrinkage import oas
 from tallybayes.models.inputs.batching import predict_in_batches
@@ -56,9 +57,10 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
 
     Parameters
     ----------
-    covariance : {"full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"}, default "full"
+    covariance : {"auto", "full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"}, default "auto"
         ``"full"`` is quadratic discriminant analysis (QDA), ``"tied"`` linear discriminant analysis (LDA),
-        ``"diagonal"`` Gaussian naive Bayes, ``"tied_diagonal"`` diagonal LDA.
+        ``"diagonal"`` Gaussian naive Bayes, ``"tied_diagonal"`` diagonal LDA. ``"auto"`` is full or tied, by the
+        leave-one-out log loss of the first rows, at most 20,000; the choice stays fixed, also after forgetting.
     shrinkage : float in [0, 1], "auto" or None
         λ of λ·diag(Σ) + (1 − λ)·Σ, regularized discriminant analysis, per class or for the tied covariance. ``"auto"``
         is the oracle-approximating shrinkage (OAS) of the correlations, from the moments only.
@@ -93,13 +95,17 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
     tally_ : Tally
         The sufficient statistics.
     classes_ : ndarray
+    covariance_ : str
+        The covariance in use, as given or chosen.
 
     Examples
     --------
     >>> import tallybayes as tb
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> quadratic = tb.GaussianDiscriminant().fit(X, y)
+    >>> tb.GaussianDiscriminant().fit(X, y).covariance_
+    'full'
+    >>> quadratic = tb.GaussianDiscriminant("full").fit(X, y)
     >>> linear = quadratic.reestimate(covariance="tied")       # no data needed
     >>> round(quadratic.score(X, y), 3), round(linear.score(X, y), 3)
     (0.98, 0.98)
@@ -116,12 +122,12 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
 
     _string_options: ClassVar[Mapping[str, StringOptions]] = {
         **Classifier._string_options,
-        "covariance": StringOptions(tuple(families)),
+        "covariance": StringOptions(("auto", *families)),
     }
 
     def __init__(
         self,
-        covariance: str = "full",
+        covariance: str = "auto",
         *,
         shrinkage: float | str | None = None,
         estimate: str = "bayes",
@@ -207,10 +213,10 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         return plot_convergence(self._em_result, type(self).__name__, ax)
 
     def _make_factors(self, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
-        self._family()
         names = tuple(name for name in table.columns if name != target)
         table.require_numbers(names)
-        return [Factor(names, (target,), MultivariateGaussian())]
+        chosen = choose_covariance(self, table, names, target, weight) if self.covariance == "auto" else "full"
+        return [Factor(names, (target,), self.families[chosen]())]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -218,14 +224,11 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         return tags
 
     def _check_settings(self) -> None:
+        """Check the parameters; raise EstimateError for invalid shrinkage."""
         super()._check_settings()
-        self._family()
-
-    def _family(self) -> Family:
-        """Return the family of `covariance`. Raise EstimateError for invalid shrinkage."""
         shrinkage = self.shrinkage
         if shrinkage is not None:
-            if self.covariance not in ("full", "tied"):
+            if self.covariance not in ("auto", "full", "tied"):
                 raise EstimateError(
                     f"shrinkage={shrinkage!r} has no effect on a {self.covariance!r} covariance (no correlations).\n"
                     "    Use covariance='full' or 'tied', or omit shrinkage."
@@ -234,12 +237,30 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
             auto = isinstance(shrinkage, str) and shrinkage == "auto"
             if not auto and not (number and 0 <= shrinkage <= 1):
                 raise EstimateError(f"shrinkage is {shrinkage!r}; expected a number from 0 to 1, 'auto' or None.")
-        return self.families[self.covariance]()
+
+    def _check_mergeable(self, other: GaussianDiscriminant) -> None:
+        """Raise StatisticsError if the models have chosen different covariances."""
+        if self.covariance_ != other.covariance_:
+            raise StatisticsError(
+                f"the models chose other covariances: {self.covariance_!r} here and {other.covariance_!r} there.\n"
+                "    Set the same one on both, without data: reestimate(covariance='tied') or 'full'."
+            )
 
     def _estimates_of(self, tally: Tally, words: Selected) -> EstimatedDiscriminant:
         """Return the estimates from a tally under the parameters of this model."""
-        settings = self._estimation_settings(tally, words)
-        return EstimatedDiscriminant(**settings, family=self._family(), shrinkage=self.shrinkage)
+        family = self._factor_for_scoring(tally.factors[1]).family
+        return EstimatedDiscriminant(**self._estimation_settings(tally, words), family=family, shrinkage=self.shrinkage)
+
+    def _repr_lines(self) -> list[str]:
+        """Return a line with the chosen covariance."""
+        return [f"    covariance: {self.covariance_}"] if self.covariance == "auto" else []
+
+    @property
+    def covariance_(self) -> str:
+        """The covariance in use, as given or chosen."""
+        check_is_fitted(self, "tally_")
+        names = {family: name for name, family in self.families.items()}
+        return names[type(self._factor_for_scoring(self.tally_.factors[1]).family)]
 
     @property
     def _estimates(self) -> EstimatedDiscriminant:
@@ -249,8 +270,9 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         return estimates
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
-        """Return the factor in the family of `covariance`."""
-        return Factor(factor.columns, factor.given, self._family())
+        """Return the factor in the family of `covariance`; a chosen one is that of the tally."""
+        family = factor.family if self.covariance == "auto" else self.families[self.covariance]()
+        return Factor(factor.columns, factor.given, family)
 
     def _check_has_likelihood_measures(self, what: str) -> None:
         if self.shrinkage not in (None, 0):
@@ -265,8 +287,8 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         check_is_fitted(self, "tally_")
         if self.shrinkage != "auto":
             return 0.0 if self.shrinkage is None else float(self.shrinkage)
-        amount = oas(self._estimates.moments, tied=self.covariance == "tied")
-        return float(amount[0]) if self.covariance == "tied" else amount
+        amount = oas(self._estimates.moments, tied=self.covariance_ == "tied")
+        return float(amount[0]) if self.covariance_ == "tied" else amount
 
     def shrinkage_path(self, lambdas: Iterable[float]) -> list[Self]:
         """Return fitted models of the same moments under each λ, without data.

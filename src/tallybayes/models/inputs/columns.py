@@ -146,10 +146,17 @@ def has_option(columns: Any, *words: str) -> bool:
     return any(isinstance(value, str) and value in words for value in values)
 
 
+def chooses_from_values(model: Any) -> bool:
+    """Return whether a model chooses families, bins or its covariance from the values of its first rows."""
+    words = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
+    return has_option(getattr(model, "columns", "auto"), *words) or has_option(
+        getattr(model, "covariance", None), "auto"
+    )
+
+
 def first_rows(model: Any, source: Source) -> Any:
     """Return the rows of a source that decide the columns of a model: the first batch, or a sample if values decide."""
-    words = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
-    return sample_of(source) if has_option(getattr(model, "columns", "auto"), *words) else source.first_batch()
+    return sample_of(source) if chooses_from_values(model) else source.first_batch()
 
 
 def warn_unread(reasons: Mapping[Name, str]) -> None:

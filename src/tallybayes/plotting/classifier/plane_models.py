@@ -75,7 +75,7 @@ class ClassConditionalPlane(PredictedPlane):
     def title(self) -> str:
         """Return the title: the covariance or the kind of model, and the estimate."""
         model = self.model
-        kind = f"{model.covariance} covariance" if hasattr(model, "covariance") else type(model).__name__
+        kind = f"{model.covariance_} covariance" if hasattr(model, "covariance_") else type(model).__name__
         is_fixed = model._fixed_parameters is not None
         return f"{kind}, fixed parameters" if is_fixed else f"{kind}, {model.estimate} estimate"
 

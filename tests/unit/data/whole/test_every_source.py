@@ -423,10 +423,11 @@ def test_the_first_batch_may_have_no_row_that_counts(frame, in_parts):
 def test_missing_cells_of_a_covariance_may_come_late(frame, tmp_path, in_parts):
     rows = frame[["kids", "far", "y"]].assign(far=frame["far"].fillna(1e9) - 1e9)
     rows.loc[350, "far"] = np.nan
-    found = tb.GaussianDiscriminant().fit(_parquet(rows, tmp_path / "rows.parquet"), "y")
-    _assert_same(found, tb.GaussianDiscriminant().fit(rows, "y"))
+    found = tb.GaussianDiscriminant("full").fit(_parquet(rows, tmp_path / "rows.parquet"), "y")
+    _assert_same(found, tb.GaussianDiscriminant("full").fit(rows, "y"))
     with pytest.raises(tb.DataError, match="Pass a function that returns it"):
-        tb.GaussianDiscriminant().fit(in_parts(rows), "y")
+        tb.GaussianDiscriminant("full").fit(in_parts(rows), "y")
+    _assert_same(tb.GaussianDiscriminant().fit(in_parts(rows), "y"), tb.GaussianDiscriminant().fit(rows, "y"))
 
 
 @pytest.mark.parametrize(

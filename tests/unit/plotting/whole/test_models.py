@@ -248,7 +248,7 @@ def test_a_joint_beside_the_product_of_its_marginals():
     truth = [[1, 0.8], [0.8, 1]]
     y = np.arange(4000) % 2
     X = rng.multivariate_normal([0, 0], truth, 4000) + 2 * y[:, None]
-    full = tb.GaussianDiscriminant(estimate="mle").fit(X, y)
+    full = tb.GaussianDiscriminant("full", estimate="mle").fit(X, y)
     picture = full.plot_joint(X, y)
     assert_readable(picture)
     within = np.concatenate([X[y == k] - X[y == k].mean(axis=0) for k in (0, 1)])
@@ -257,7 +257,10 @@ def test_a_joint_beside_the_product_of_its_marginals():
     naive = tb.NaiveBayes(estimate="mle").fit(X, y).plot_joint(X, y)
     assert bits_lost(naive) == pytest.approx(-0.5 * np.log2(1 - correlation**2), abs=0.005)
     assert "estimated from 4,000 rows" in naive.axes[0].get_title()
-    frame, twin = naive.to_frame(), tb.GaussianDiscriminant(estimate="mle").fit(X, y).plot_joint(X, y).to_frame()
+    frame, twin = (
+        naive.to_frame(),
+        tb.GaussianDiscriminant("full", estimate="mle").fit(X, y).plot_joint(X, y).to_frame(),
+    )
     likely = twin["log_joint"] > twin["log_joint"].max() - 6
     np.testing.assert_allclose(frame["log_joint"][likely], twin["log_joint"][likely], atol=0.05)
     np.testing.assert_allclose(frame["log_product"], twin["log_product"], atol=1e-9)

@@ -39,7 +39,7 @@ ModelName = Literal[
 ]
 _MOST_CLASSES = 50  # maximum number of classes of a numeric target
 Estimate = Literal["bayes", "mle", "map", "unbiased"]
-Covariance = Literal["full", "tied", "diagonal", "tied-diagonal", "spherical", "tied-spherical"]
+Covariance = Literal["auto", "full", "tied", "diagonal", "tied-diagonal", "spherical", "tied-spherical"]
 
 
 def fit(
@@ -112,7 +112,7 @@ def fit(
     unlabeled
         Use rows without a class by EM, or skip them. By default they are an error.
     covariance
-        Covariance of a discriminant; by default full.
+        Covariance of a discriminant; by default auto: full or tied, by leave-one-out.
     structure
         Edges of a network: 'a->b' 'b, c -> d', a .bif file with them, or tree to learn a tree from the data.
     states

@@ -134,7 +134,7 @@ def test_the_default_prior_is_shown():
 
 def test_wrong_parameters_are_refused_in_words():
     for bad, words in [
-        ({"covariance": "round"}, r"covariance is 'round'; expected 'full', 'tied'"),
+        ({"covariance": "round"}, r"covariance is 'round'; expected 'auto', 'full', 'tied'"),
         ({"shrinkage": 1.5}, r"shrinkage is 1\.5; expected a number from 0 to 1, 'auto' or None"),
         ({"shrinkage": -0.1}, "expected a number from 0 to 1"),
         ({"shrinkage": float("nan")}, "expected a number from 0 to 1"),
@@ -199,7 +199,7 @@ class TestShrinkage:
             residuals[labels == label] = centered
             per_class.append(OAS(assume_centered=True).fit(centered / centered.std(axis=0)).shrinkage_)
         pooled = OAS(assume_centered=True).fit(residuals / np.sqrt((residuals**2).mean(axis=0))).shrinkage_
-        full = tb.GaussianDiscriminant(shrinkage="auto", estimate="mle").fit(rows, labels)
+        full = tb.GaussianDiscriminant("full", shrinkage="auto", estimate="mle").fit(rows, labels)
         np.testing.assert_allclose(full.shrinkage_, per_class, rtol=1e-9)
         assert len(set(per_class)) == 3
         tied = full.reestimate(covariance="tied")
@@ -209,13 +209,15 @@ class TestShrinkage:
             np.testing.assert_allclose(model.predict_joint_log_proba(new), expected, rtol=1e-8)
 
     def test_auto_shrinks_fully_where_there_is_nothing_to_go_by(self):
-        model = tb.GaussianDiscriminant(shrinkage="auto").fit([[0.0, 1.0], [2.0, 0.5]], [0, 1])  # one row per class
+        model = tb.GaussianDiscriminant("full", shrinkage="auto").fit(
+            [[0.0, 1.0], [2.0, 0.5]], [0, 1]
+        )  # one row per class
         assert model.shrinkage_.tolist() == [1.0, 1.0]
         assert np.isfinite(model.predict_joint_log_proba(HOLED[:, :2])).all()
 
     def test_rescues_a_singular_covariance(self):
         rows, labels, new = made(3, sizes=(4, 4), d=6)
-        singular = tb.GaussianDiscriminant(estimate="mle").fit(rows, labels)
+        singular = tb.GaussianDiscriminant("full", estimate="mle").fit(rows, labels)
         with pytest.raises(EstimateError, match="singular"):
             singular.predict(new)
         expected = joint_log_prob(rows, labels, new, "full", "mle", amount=0.5)

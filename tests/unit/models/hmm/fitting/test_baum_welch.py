@@ -100,7 +100,7 @@ def test_missing_cells_under_a_full_covariance_are_expected_even_where_states_ar
     rows = rng.normal(size=(200, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]]) + 3.0 * state[:, None]
     rows[rng.random(rows.shape) < 0.2] = np.nan
     model = tb.HiddenMarkovModel(columns=tb.MultivariateGaussian(), tol=1e-9).fit([rows], [state])
-    plain = tb.GaussianDiscriminant(tol=1e-9).fit(rows, state)
+    plain = tb.GaussianDiscriminant("full", tol=1e-9).fit(rows, state)
     assert model.tally_.soft
     np.testing.assert_allclose(model.tally_.statistics[2].mean, plain.tally_.statistics[1].mean, atol=1e-3)
     np.testing.assert_allclose(model.tally_.statistics[1].table.sum(), 199)
