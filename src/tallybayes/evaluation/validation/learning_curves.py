@@ -44,8 +44,8 @@ def learning_curves(
 
     Classifiers of this package count only the additional rows of a size, so that all sizes take one pass; the result
     equals fitting the first rows. Models are refitted at every size (see ``refitted``) if they choose something from
-    values (``columns="suggest"``, bins, covariances, calibration, learned metrics, `AutoClassifier`), if they use EM, and if they
-    are estimators or pipelines of scikit-learn.
+    values (``columns="suggest"``, bins, covariances, calibration, learned metrics, `AutoClassifier`), if they use EM,
+    and if they are estimators or pipelines of scikit-learn.
 
     Parameters
     ----------
