@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, to_json
+from tallybayes._utils.parameter_checks import check_count, check_positive
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.threads import single_blas_thread
 from tallybayes.data.counting import check_weight
@@ -35,7 +36,7 @@ from tallybayes.models.classification.methods.decisions import decide
 from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
 from tallybayes.models.classification.methods.uncertainty import smallest_set
 from tallybayes.models.ensemble import ensemble_explanation, ensemble_inspection, ensemble_plots
-from tallybayes.models.ensemble.candidate_search import search_candidates
+from tallybayes.models.ensemble.candidate_search import Dependence, search_candidates
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, fit_members
 from tallybayes.models.ensemble.ensemble_summary import summary
 from tallybayes.models.ensemble.feature_views import check_columns
@@ -105,8 +106,10 @@ class AutoClassifier(ClassifierMixin, Estimator):
         The number of folds of the cross-validation.
     spec : EnsembleSpec, optional
         The selection of another model, to skip the search.
+    time_budget : float, optional
+        Seconds after which no further group of candidates is tried. A group that has begun is finished.
     random_state : int, default 0
-        Seed of the folds.
+        Seed of the folds and of the trees.
 
     Attributes
     ----------
@@ -132,11 +135,18 @@ class AutoClassifier(ClassifierMixin, Estimator):
     _text_readers: ClassVar[dict[Any, Any]] = {}  # no member reads text
 
     def __init__(
-        self, *, single: bool = False, folds: int = 5, spec: EnsembleSpec | None = None, random_state: int = 0
+        self,
+        *,
+        single: bool = False,
+        folds: int = 5,
+        spec: EnsembleSpec | None = None,
+        time_budget: float | None = None,
+        random_state: int = 0,
     ) -> None:
         self.single = single
         self.folds = folds
         self.spec = spec
+        self.time_budget = time_budget
         self.random_state = random_state
 
     @property
@@ -549,7 +559,15 @@ class AutoClassifier(ClassifierMixin, Estimator):
 
     # ---- Fitting ---------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: SampleWeights = None,
+        *,
+        groups: Labels | None = None,
+        order: Labels | None = None,
+    ) -> Self:
         """Search the candidates by cross-validation, and fit the selected ones to all rows.
 
         Parameters
@@ -557,13 +575,22 @@ class AutoClassifier(ClassifierMixin, Estimator):
         X : array, data frame, list of dicts, or mapping of columns
         y : array-like of shape (n,), or column name of X
         sample_weight : array-like of shape (n,), or column name of X, optional
+        groups : array-like of shape (n,), or column name of X, optional
+            Rows of one group, such as a patient or a document, are held out together. A named column is no feature.
+        order : array-like of shape (n,), or column name of X, optional
+            The time of each row: each fold is predicted from earlier rows. All candidates are fitted once per fold,
+            which takes longer. A named column is no feature.
 
         Returns
         -------
         self
         """
         start = time.perf_counter()
+        check_count("folds", self.folds, 2)
+        if self.time_budget is not None:
+            check_positive("time_budget", self.time_budget, "a positive number of seconds, or None")
         input_format, table, weight = read_initial_rows(X, y, sample_weight)
+        table, dependence = Dependence.of(table, groups, order)
         if table.n_rows == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         labels = read_labels(table, input_format.target)
@@ -576,7 +603,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
         fitted: dict[str, Any] = {}
         if spec is None:
             with single_blas_thread():  # for small matrices threads cost more than they save
-                spec, leaderboard, fitted = search_candidates(self, table, input_format.target, weights, start)
+                spec, leaderboard, fitted = search_candidates(
+                    self, table, input_format.target, weights, start, dependence
+                )
         elif not isinstance(spec, EnsembleSpec):
             raise DataError.wrong_type("spec", repr(spec), "an EnsembleSpec, the spec_ of another model")
         models = fit_members(spec, table, input_format.target, weights, fitted)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betaln
+from sklearn.base import clone
 
 from tallybayes._utils.progress import progress
 from tallybayes.data.sampling import sampled_rows
@@ -20,6 +21,7 @@ from tallybayes.estimation.calibration.temperature_scaling import (
     fit_temperature_scaling,
     log_proba_of_true_class,
 )
+from tallybayes.estimation.resampling.folds import Folds
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.scoring_forms import transform
@@ -30,7 +32,7 @@ from tallybayes.models.ensemble.feature_views import NumericBlock, RawColumns, i
 from tallybayes.models.ensemble.leakage import Leak, leaks
 from tallybayes.models.ensemble.naive_bayes_by_fold import naive_scores
 from tallybayes.models.ensemble.one_dependence_by_fold import Coding, pair_scores
-from tallybayes.models.ensemble.stacking import bounded
+from tallybayes.models.ensemble.stacking import LEAST, bounded
 from tallybayes.models.forest.count_boosting import CountBoosting
 from tallybayes.models.forest.count_forest import CountForest
 from tallybayes.models.inputs.columns import read_columns
@@ -84,11 +86,15 @@ class CandidateModels:
         With the classes in the column `target`, none missing.
     target : name
     weight : ndarray of shape (n,), optional
-    fold : ndarray of int of shape (n,)
+    folds : Folds
     all_rows : pair of Table and weights, optional
         The rows that `table` is a sample of: trees are grown from all of them.
     random_state : int
         Seed of the trees.
+    independent : bool
+        Whether the rows are independent. If not, trees are grown without each fold.
+    deadline : float, optional
+        The time by `time.perf_counter` after which no further group of candidates is tried.
     """
 
     def __init__(
@@ -96,18 +102,26 @@ class CandidateModels:
         table: Table,
         target: Name,
         weight: np.ndarray | None,
-        fold: np.ndarray,
+        folds: Folds,
         all_rows: tuple[Table, np.ndarray | None] | None = None,
         random_state: int = 0,
+        *,
+        independent: bool = True,
+        deadline: float | None = None,
     ) -> None:
         self.table = table
         self.all_rows = (table, weight) if all_rows is None else all_rows
         self.random_state = random_state
+        self.rule = folds
+        self.independent = independent
+        self.deadline = deadline
         self.target = target
         self.weight = weight
         codes, domain = table.encoded(target, True)
         class_codes, self.codes = np.unique(codes, return_inverse=True)
-        self.folds = CountedFolds(self.codes, fold, weight)
+        self.folds = CountedFolds(self.codes, folds.fold - min(0, int(folds.fold.min())), weight)
+        every = np.ones(table.n_rows) if weight is None else weight
+        self.scored_weight = weight if folds.known.all() else every * folds.known
         self.classes = tuple(domain.levels[int(code)] for code in class_codes)
         self.skipped: dict[str, str] = {}
         self.families: dict[Name, Family] = {}  # suggested for naive Bayes
@@ -135,9 +149,15 @@ class CandidateModels:
 
     def run(self) -> Iterator[CandidateModel]:
         """Yield every candidate with its scores; ``skipped`` has the candidates that failed."""
+        tried = 0
         for names, trial in progress(list(self._plans()), "trying candidates"):
+            if tried and self.deadline is not None and time.perf_counter() > self.deadline:
+                self.skipped[names] = "the time budget was used up."
+                continue
             try:
-                yield from trial()
+                for candidate in trial():
+                    tried += 1
+                    yield candidate
             except (TallybayesError, np.linalg.LinAlgError) as error:
                 self.skipped[names] = str(error).split("\n")[0]
 
@@ -152,8 +172,8 @@ class CandidateModels:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
         if self.indicator_columns or len(self.numbers) < len(self.names):
             yield "indicators", self._indicators
-        yield "forest", lambda: self._trees("forest", CountForest(random_state=self.random_state))
         yield "boosting", lambda: self._trees("boosting", CountBoosting(random_state=self.random_state))
+        yield "forest", lambda: self._trees("forest", CountForest(random_state=self.random_state))
 
     # ---- Kinds of candidates ----------------------------------------------------------------------------------------
 
@@ -166,6 +186,8 @@ class CandidateModels:
         read_columns(columns, table, [self.target])  # raises if a column cannot be read
         self._chosen = selection.by_fold
         scores = naive_scores(table, selection.by_fold, self.folds)
+        if self.rule.ordered:
+            scores = self._refitted(view, NaiveBayes("suggest"))
         yield self._candidate("naive Bayes", "naive Bayes, suggested", view, NaiveBayes(columns), scores, start)
         self.families = columns
         dropped = {column.column: column.remark for column in selection.of_all if column.dropped_columns}
@@ -205,7 +227,8 @@ class CandidateModels:
         start += (time.perf_counter() - start) / 2  # half of the time for each model
         suffix = ", bins by class" if bins == "mdl" else ""
         for kind, model, joint in zip(("one-dependence", "tree"), unfitted, scores, strict=True):
-            yield self._candidate(kind, kind + suffix, view, model, self._normalized(joint), start)
+            scores_of = self._refitted(view, model) if self.rule.ordered else self._normalized(joint)
+            yield self._candidate(kind, kind + suffix, view, model, scores_of, start)
 
     def _discriminants(
         self, view: NumericBlock, kind: str, suffix: str, settings: tuple[dict[str, Any], ...]
@@ -220,7 +243,9 @@ class CandidateModels:
         for setting, scores in zip(settings, discriminant_scores(np.asarray(block), self.folds, settings), strict=True):
             shrinkage = f", shrinkage {setting['shrinkage']}" if "shrinkage" in setting else ""
             name = f"{setting['covariance']} discriminant{shrinkage}{suffix}"
-            yield self._candidate(kind, name, view, GaussianDiscriminant(**setting), self._normalized(scores), start)
+            model = GaussianDiscriminant(**setting)
+            scores_of = self._refitted(view, model) if self.rule.ordered else self._normalized(scores)
+            yield self._candidate(kind, name, view, model, scores_of, start)
             start = time.perf_counter()
 
     def _indicators(self) -> Iterator[CandidateModel]:
@@ -230,17 +255,36 @@ class CandidateModels:
         )
 
     def _trees(self, kind: str, model: TreeClassifier) -> Iterator[CandidateModel]:
-        """Score trees grown from all rows, each row by the trees that were grown without it."""
+        """Score trees grown from all rows, each row by the trees that were grown without it, or without its fold."""
         start = time.perf_counter()
         view = RawColumns(self.names)
         rows, weight = self.all_rows
         model.fit(view.apply(rows, self.target), self.target, weight)
+        if not self.independent:
+            yield self._candidate(kind, kind, view, model, self._refitted(view, model), start)
+            return
         proba = model.held_out_proba(view.apply(self.table, self.target), self.target, self.weight)
         levels = model.classes_.tolist()
         known = proba[:, [levels.index(label) for label in self.classes]]
         base = self.folds.table.sum(axis=0) / self.folds.table.sum()
         scores = np.log(np.where(np.isnan(known), base, np.maximum(known, 1e-300)))  # NaN: grown from in every tree
         yield self._candidate(kind, kind, view, model, self._normalized(scores), start)
+
+    def _refitted(self, view: RawColumns | NumericBlock, model: ClassConditionalModel | TreeClassifier) -> np.ndarray:
+        """Return log p(class | row) by models that are fitted without each fold; class frequencies elsewhere."""
+        n = self.table.n_rows
+        scores = np.tile(self.folds.log_prior[0], (n, 1))
+        for number, test in enumerate(self.rule.tests()):
+            train = np.setdiff1d(np.arange(n), self.rule.held_out(number))
+            weight = None if self.weight is None else self.weight[train]
+            fitted = clone(model).fit(view.apply(self.table.rows(train), self.target), self.target, weight)
+            found = fitted.predict_log_proba(view.apply(self.table.rows(test)))
+            levels = fitted._class_domain.levels
+            scores[test] = LEAST
+            for k, label in enumerate(self.classes):
+                if label in levels:
+                    scores[test, k] = found[:, levels.index(label)]
+        return bounded(scores)
 
     def _as_numbers(self, *, labels: bool = False) -> NumericBlock:
         """Return a view of the numeric columns; with `labels` also indicators of missing cells and levels."""
@@ -297,7 +341,7 @@ class CandidateModels:
         """Return a candidate with temperature scaling fitted to a sample of the held-out scores."""
         scores = bounded(log_proba)
         sampled = sampled_rows(len(log_proba), INITIAL_ROWS)
-        weight = None if self.weight is None else self.weight[sampled]
+        weight = None if self.scored_weight is None else self.scored_weight[sampled]
         temperature = fit_temperature_scaling(scores[sampled], self.codes[sampled], weight, tol=_ROUGHLY)
         losses = -log_proba_of_true_class(scores, self.codes, temperature)
         return CandidateModel(kind, name, view, model, temperature, scores, losses, time.perf_counter() - start)
@@ -308,7 +352,7 @@ class CandidateModels:
 
     def recalibrated(self, candidate: CandidateModel) -> CandidateModel:
         """Return a candidate with temperature scaling fitted to all rows; the comparison uses a sample."""
-        temperature = fit_temperature_scaling(candidate.scores, self.codes, self.weight, candidate.tempering)
+        temperature = fit_temperature_scaling(candidate.scores, self.codes, self.scored_weight, candidate.tempering)
         return replace(
             candidate, tempering=temperature, losses=-log_proba_of_true_class(candidate.scores, self.codes, temperature)
         )

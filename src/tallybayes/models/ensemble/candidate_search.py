@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.data.array_input import as_array
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.calibration.temperature_scaling import calibrated_proba
-from tallybayes.estimation.resampling.folds import random_folds
+from tallybayes.estimation.resampling.folds import Folds, group_folds, ordered_folds, random_folds
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
@@ -23,14 +24,53 @@ from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
 from tallybayes.models.ensemble.stacking import pool_log_proba, pooled_weights
 from tallybayes.models.inputs.distinct_values import warn_dropped_text
+from tallybayes.models.inputs.features import is_name
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Labels
 
 if TYPE_CHECKING:
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
 _MOST_ROWS = 20_000  # of the folds, sampled at random; the selected models count all rows
 _LEAST_WEIGHT = 0.01  # of a member
+
+
+class Dependence(NamedTuple):
+    """Which rows depend on each other: rows of one group, or rows in time. At most one is given."""
+
+    groups: Labels | None = None
+    order: Labels | None = None
+
+    @classmethod
+    def of(cls, table: Table, groups: Labels | None, order: Labels | None) -> tuple[Table, Dependence]:
+        """Return the table without columns that are named as groups or order, and the dependence."""
+        if groups is not None and order is not None:
+            hint = "    Pass the time of each group as order."
+            raise DataError(f"groups and order are both given; expected one of them.\n{hint}")
+        given = [table.column(name) if is_name(name) else name for name in (groups, order)]
+        named = [name for name in (groups, order) if is_name(name)]
+        kept = {name: cells for name, cells in table.columns.items() if name not in named}
+        return (Table(kept) if named else table), cls(*given)
+
+    @property
+    def independent(self) -> bool:
+        """Whether the rows are independent."""
+        return self.groups is None and self.order is None
+
+    def rows(self, chosen: np.ndarray) -> Dependence:
+        """Return the dependence of some rows."""
+        return Dependence(*(None if part is None else as_array(part)[chosen] for part in self))
+
+    def folds(self, codes: np.ndarray, n_folds: int, random_state: int) -> Folds:
+        """Return the fold of each row."""
+        known = np.ones(len(codes), dtype=bool)
+        if self.order is not None:
+            fold = ordered_folds(self.order, len(codes), n_folds) - 1  # the first part is only used for fitting
+            return Folds(fold, fold >= 0, ordered=True)
+        if self.groups is not None:
+            return Folds(group_folds(self.groups, len(codes), n_folds, random_state), known)
+        return Folds(random_folds(codes, n_folds, random_state), known)
 
 
 class Selection(NamedTuple):
@@ -42,13 +82,19 @@ class Selection(NamedTuple):
 
 
 def search_candidates(
-    model: AutoClassifier, table: Table, target: Name, weight: np.ndarray | None, start: float
+    model: AutoClassifier,
+    table: Table,
+    target: Name,
+    weight: np.ndarray | None,
+    start: float,
+    dependence: Dependence,
 ) -> Selection:
     """Score all candidates on the rows; return the selected spec and the leaderboard."""
     if weight is not None and not weight.all():
         positive = np.flatnonzero(weight)
         table = table.rows(positive)
         weight = weight[positive]
+        dependence = dependence.rows(positive)
     n_total = table.n_rows
     _check_row_count(n_total)
     all_rows = table, weight
@@ -56,10 +102,20 @@ def search_candidates(
         sampled = _with_invalid_cells(table, target, sampled_rows(n_total, _MOST_ROWS, model.random_state))
         table = table.rows(sampled)
         weight = None if weight is None else weight[sampled]
-    codes = read_labels(table, target).codes
-    n_folds = max(2, min(int(model.folds), table.n_rows))
-    fold = random_folds(np.asarray(codes).astype(np.intp), n_folds, model.random_state)
-    candidates = CandidateModels(table, target, weight, fold, all_rows, model.random_state)
+        dependence = dependence.rows(sampled)
+    codes = np.asarray(read_labels(table, target).codes).astype(np.intp)
+    folds = dependence.folds(codes, max(2, min(int(model.folds), table.n_rows)), model.random_state)
+    candidates = CandidateModels(
+        table,
+        target,
+        weight,
+        folds,
+        all_rows,
+        model.random_state,
+        independent=dependence.independent,
+        deadline=None if model.time_budget is None else start + model.time_budget,
+    )
+    weight = candidates.scored_weight
     scored = list(candidates.run())
     if not scored:
         raise DataError("no candidate can be fitted to these rows:\n" + "\n".join(candidates.skipped.values()))
@@ -77,9 +133,9 @@ def search_candidates(
         candidates.skipped,
         time.perf_counter() - start,
         table.n_rows,
-        n_folds,
+        folds.n_folds,
         n_total,
-        candidates.leaks() if accuracy >= LEAST_ACCURACY else [],
+        candidates.leaks() if not folds.ordered and accuracy >= LEAST_ACCURACY else [],
     )
     return Selection(ensemble.spec, leaderboard, {one.name: one.model for one in scored if one.kind in TREES})
 
@@ -97,7 +153,7 @@ class _Ensemble(NamedTuple):
         The generative member of the largest weight is always kept: it has parameters of columns and classes.
         """
         proba = np.stack([calibrated_proba(member.scores, member.tempering) for member in members], axis=1)
-        weights = pooled_weights(proba, candidates.codes, candidates.weight)
+        weights = pooled_weights(proba, candidates.codes, candidates.scored_weight)
         kept = weights >= min(_LEAST_WEIGHT, weights.max())
         generative = [k for k, member in enumerate(members) if member.kind not in TREES]
         if generative:

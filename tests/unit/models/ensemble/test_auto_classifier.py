@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tallybayes as tb
 from tallybayes.errors import DataError, LabelError
-from tallybayes.estimation.resampling.folds import random_folds
+from tallybayes.estimation.resampling.folds import Folds, random_folds
 from tallybayes.models.ensemble import candidate_models
 from tallybayes.models.ensemble.candidate_models import CandidateModels
 from tallybayes.models.ensemble.ensemble_spec import TREES
@@ -135,7 +135,7 @@ def test_weights_are_the_best_there_are():
 def tried(frame, y, fold, weight=None):
     """Every candidate by its name, and the rows they were tried on."""
     shape, table, _ = read_initial_rows(frame, y, None)
-    trials = CandidateModels(table, shape.target, weight, fold)
+    trials = CandidateModels(table, shape.target, weight, Folds(fold, np.ones(len(fold), dtype=bool)))
     found = {one.name: one for one in trials.run()}
     assert not trials.skipped
     return found, table, shape.target
@@ -535,3 +535,50 @@ def test_texts_are_an_error_that_names_another_model():
     texts = ["good film", "bad film", "nice plot", "dull plot"]
     with pytest.raises(DataError, match=r"AutoClassifier does not read text \(column 'text'\).*\n.*tb\.NaiveBayes\(\)"):
         tb.AutoClassifier().fit(texts, ["p", "n", "p", "n"])
+
+
+def patients(seed=0, n_groups=30, n_rows=6):
+    """Rows of patients: a column that identifies the patient well, and one that depends on the class."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_groups), n_rows)
+    y = rng.permutation(n_groups)[group] % 2
+    mark = rng.normal(size=(n_groups, 3))[group] + rng.normal(0, 0.05, (len(group), 3))
+    return np.column_stack([mark, rng.normal(0.7 * y)]), np.where(y == 1, "ill", "well"), group
+
+
+def test_rows_of_one_group_are_held_out_together():
+    X, y, group = patients()
+    alone = tb.AutoClassifier().fit(X, y).leaderboard_
+    grouped = tb.AutoClassifier().fit(X, y, groups=group)
+    assert grouped.leaderboard_.accuracy < alone.accuracy - 0.2  # patients are recognized, and not the illness
+    new, answers, _ = patients(1)
+    assert abs(tb.evaluate(grouped, new, answers).log_loss.value - grouped.leaderboard_.loss) < 0.1
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(patient=group, y=y)
+    named = tb.AutoClassifier().fit(frame, "y", groups="patient")
+    assert "patient" not in named._required_columns
+    np.testing.assert_allclose(named.predict_proba(frame.drop(columns="patient")), grouped.predict_proba(X), atol=1e-12)
+
+
+@pytest.mark.slow_after(0)
+def test_ordered_rows_are_predicted_from_earlier_ones():
+    rng = np.random.default_rng(0)
+    time = rng.permutation(300)
+    y = np.where(time < 150, time % 2, 1 - time % 2)  # the rule is inverted half-way
+    X = np.column_stack([time % 2 + rng.normal(0, 0.3, 300), rng.normal(size=300)])
+    shuffled = tb.AutoClassifier(folds=3).fit(X, y).leaderboard_
+    ordered = tb.AutoClassifier(folds=3).fit(X, y, order=time).leaderboard_
+    assert ordered.n_folds == 3
+    assert ordered.loss > shuffled.loss
+    with pytest.raises(DataError, match="groups and order are both given"):
+        tb.AutoClassifier().fit(X, y, groups=y, order=time)
+
+
+def test_a_time_budget_limits_the_candidates():
+    X, y = load_iris(return_X_y=True)
+    board = tb.AutoClassifier(time_budget=1e-9).fit(X, y).leaderboard_
+    assert [entry.name for entry in board.tried] == ["naive Bayes, suggested"]
+    assert board.skipped["forest"] == "the time budget was used up."
+    with pytest.raises(DataError, match="time_budget"):
+        tb.AutoClassifier(time_budget=-1).fit(X, y)
+    with pytest.raises(DataError, match="folds"):
+        tb.AutoClassifier(folds=1).fit(X, y)
