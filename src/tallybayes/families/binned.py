@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tallybayes import kernels
+from tallybayes._utils.frozen_value import frozen_array
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError
@@ -69,7 +71,7 @@ class Binned(LevelFamily):
             edges = [None if first == -np.inf else first, *inner, None if last == np.inf else last]
             n_edges = len(edges) - (edges[-1] is None)
             finite = np.array(edges[edges[0] is None : n_edges], dtype=np.float64)
-        if not (finite.ndim == 1 and len(finite) and np.isfinite(finite).all() and (np.diff(finite) > 0).all()):
+        if not (finite.ndim == 1 and len(finite) and np.isfinite(finite).all() and (finite[1:] > finite[:-1]).all()):
             raise DataError.wrong_type(
                 "edges of Binned",
                 repr(self.edges),
@@ -78,7 +80,7 @@ class Binned(LevelFamily):
             )
         object.__setattr__(self, "edges", tuple(edges))
 
-    @property
+    @cached_property
     def ends(self) -> np.ndarray:
         """Return the finite ends of the bins; an unbounded bin is three times as wide as its neighbor."""
         finite = [edge for edge in self.edges if edge is not None]
@@ -88,7 +90,7 @@ class Binned(LevelFamily):
         width = (3 * (known[1] - known[0]), 3 * (known[-1] - known[-2])) if len(known) > 1 else (1.0, 1.0)
         below = known[:1] - width[0] if self.edges[0] is None else known[:0]
         above = known[-1:] + width[1] if self.edges[-1] is None else known[:0]
-        return np.concatenate([below, known, above])
+        return frozen_array(np.concatenate([below, known, above]))
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:
@@ -107,7 +109,8 @@ class Binned(LevelFamily):
     @property
     def widths(self) -> np.ndarray:
         """Return the width of every bin."""
-        return np.diff(self.ends)
+        ends = self.ends
+        return np.asarray(ends[1:] - ends[:-1])
 
     @property
     def open_bins(self) -> Sequence[tuple[tuple[float, float], float]]:  # type: ignore[override]

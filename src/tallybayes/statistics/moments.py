@@ -203,6 +203,14 @@ class Moments(Statistics):
                 np.copyto(target[groups, rows, until], part, where=lower)
         return out.reshape(shape)
 
+    def pool_groups(self) -> Self:
+        """Return the sum over all groups, which is computed once."""
+        return self._pooled
+
+    @cached_property
+    def _pooled(self) -> Self:
+        return super().pool_groups()
+
     def diagonal(self) -> Moments:
         """Return the moments without products of different columns."""
         return self._diagonal if self.full else self

@@ -249,18 +249,18 @@ def cross_fitted(
     weights = np.ones(len(codes)) if weight is None else weight
     known = (fold >= 0) & (weights > 0) & np.isfinite(log_proba[np.arange(len(codes)), codes])
     folds = [k for k in range(int(fold.max(initial=-1)) + 1) if (fold == k).any()]
-    others = {k: known & (fold < k if ordered else fold != k) for k in folds}
-    others = {k: rows for k, rows in others.items() if rows.any()}
+    others = {k: np.flatnonzero(known & (fold < k if ordered else fold != k)) for k in folds}
+    parts = [(np.flatnonzero(fold == k), rows) for k, rows in others.items() if len(rows)]
     if method == "isotonic":
         odds = class_log_odds(log_proba)
-        fitted = fit_isotonic(odds, codes, (weights * rows for rows in others.values()))
-        for k, functions in zip(others, fitted, strict=True):
-            calibrated[fold == k] = apply_isotonic(odds[fold == k], functions)
+        counted = (np.bincount(rows, weights[rows], len(codes)) for _, rows in parts)
+        for (part, _), functions in zip(parts, fit_isotonic(odds, codes, counted), strict=True):
+            calibrated[part] = apply_isotonic(odds[part], functions)
         return calibrated
-    for k, rows in others.items():
+    for part, rows in parts:
         used = log_proba[rows], codes[rows], weights[rows]
         calibration = fit_calibration(method, *used) if method == "auto" else _fit(method, *used, 0.0, start)
-        calibrated[fold == k] = calibration.apply(log_proba[fold == k])
+        calibrated[part] = calibration.apply(log_proba[part])
     return calibrated
 
 

@@ -46,6 +46,8 @@ def columns_leave_one_out(family: Gaussian, counted: GroupStatistics, rows: Remo
     """
     estimate, group = counted.estimate, rows.group
     tied, spherical = "groups" in family.tied_over, "columns" in family.tied_over
+    if estimate.integrates and not family.tied_over and (rows.weight == 1).all():
+        return _unit_rows_leave_one_out(counted, rows)
     location, strength, scale, freedom = _column_posterior(family, counted)
     x = np.asarray(rows.cells, dtype=float)
     known = ~np.isnan(x)
@@ -77,6 +79,17 @@ def columns_leave_one_out(family: Gaussian, counted: GroupStatistics, rows: Remo
         terms = family.log_prob(Normal(new_mean, 2 * scatter_left / freedom), x)
     terms = terms.sum(axis=-1) if family.columnwise else terms
     return np.where(valid[:, None], terms, np.nan)
+
+
+def _unit_rows_leave_one_out(counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+    """Return log densities of columns with variances of their own, each row of weight 1 without itself."""
+    tables = student_t_leave_one_out(counted, rows.constant)
+    mean, inverse_spread, power, log_norm = (table.T[rows.group] for table in tables)
+    x = np.asarray(rows.cells, dtype=float)
+    removed = (x - mean) ** 2 * inverse_spread  # fraction of the scatter
+    with np.errstate(invalid="ignore", divide="ignore"):
+        terms = np.where(1 - removed > _MIN_REMAINING, log_norm + power * np.log1p(-removed), np.nan)
+    return np.where(np.isnan(x), 0.0, terms).sum(axis=1, keepdims=True)
 
 
 def _column_posterior(family: Gaussian, counted: GroupStatistics) -> Iterator[np.ndarray]:
