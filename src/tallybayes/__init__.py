@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from tallybayes.families.prior_rules import BDeu as BDeu
     from tallybayes.families.text import Text as Text
     from tallybayes.families.with_missing import WithMissing as WithMissing
+    from tallybayes.kernels.arguments import set_threads as set_threads
     from tallybayes.kernels.text.tokenizer import tokenize as tokenize
-    from tallybayes.kernels.threads import set_threads as set_threads
     from tallybayes.models.classification.methods.explanation import Explanation as Explanation
     from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier as AutoClassifier
@@ -223,7 +223,7 @@ _PUBLIC = {
     "prequential": "evaluation.validation.prequential",
     "prior_path": "evaluation.validation.prior_path",
     "select_n_states": "evaluation.validation.state_selection",
-    "set_threads": "kernels.threads",
+    "set_threads": "kernels.arguments",
     "show_versions": "versions",
     "structural_hamming_distance": "models.network.structure.equivalence_class",
     "suggest_families": "evaluation.checks.suggest_families",

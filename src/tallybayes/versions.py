@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tallybayes import __version__, kernels
-from tallybayes.kernels.threads import threads as n_threads
+from tallybayes.kernels.arguments import threads as n_threads
 
 __all__ = ["show_versions"]
 

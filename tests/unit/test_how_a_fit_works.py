@@ -42,9 +42,9 @@ def test_each_function_on_the_page_has_a_description(fit_page: ModuleType) -> No
 def test_a_trace_has_each_function_of_the_package_once(fit_page: ModuleType) -> None:
     def call() -> None:
         for _ in range(2):
-            kernels.threads.threads(1)
+            kernels.arguments.threads(1)
 
-    assert fit_page.trace(call) == [("kernels/threads.py", "threads")]
+    assert fit_page.trace(call) == [("kernels/arguments.py", "threads")]
 
 
 def test_descriptions_are_the_first_lines_of_docstrings(fit_page: ModuleType) -> None:

@@ -52,6 +52,8 @@ def open_source(data: object) -> Source | None:
     """Return the source that some data are or refer to; None for data in memory. No library is imported."""
     if isinstance(data, Source):
         return data
+    if isinstance(data, Mapping):  # of columns
+        return None
     if _is_file(data):
         return _open_files([data], {})
     return _open_library_object(data) or _open_batches(data)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tallybayes._utils.memory import require_memory
 from tallybayes.data.sampling import SAMPLE, Reservoir
 from tallybayes.errors import DataError, TallybayesError
-from tallybayes.kernels.threads import threads
+from tallybayes.kernels.arguments import threads
 from tallybayes.messages import redacted
 from tallybayes.tally.domain import Schema
 from tallybayes.tally.factor import Factor, Name

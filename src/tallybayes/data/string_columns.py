@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.kernels.arguments import threads
 from tallybayes.kernels.text.string_codes import distinct_strings
-from tallybayes.kernels.threads import threads
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -91,8 +91,8 @@ class Table:
     def kind(self, name: Name) -> str:
         """Return "number", "label", "date", "sparse" or "text", by the type of a column and not by its values."""
         column = self.columns.get(name)
-        if type(column) is np.ndarray and column.dtype.kind in "iuf":
-            return "number"
+        if type(column) is np.ndarray and column.dtype.kind in "iufbU":
+            return "number" if column.dtype.kind in "iuf" else "label"
         kind = self.type_name(name)
         if kind in ("sparse", "text"):
             return kind
@@ -279,7 +279,7 @@ class Table:
             return block if isinstance(block, SparseRows) else numeric(block, names[0])
         adjacent = self._stretch(names)
         if adjacent is not None:
-            return numeric(adjacent, names[0] if names else 0)
+            return adjacent.view(np.uint8) if adjacent.dtype.kind == "b" else adjacent
         return [numeric(column, name) for column, name in zip(columns, names, strict=True)]
 
     def texts(self, name: Name, family: Text) -> Texts:
@@ -401,7 +401,7 @@ def open_table(data: object, names: Sequence[Name] | None = None) -> Table:
     if isinstance(data, Table):
         return data
     if isinstance(data, np.ndarray):
-        return _table_of_array(plain_array(data, 0), names)
+        return table_of_array(data, names)
     if not isinstance(data, Mapping):
         source = open_source(data)
         if source is not None:
@@ -418,7 +418,7 @@ def open_table(data: object, names: Sequence[Name] | None = None) -> Table:
         return _table_of_records(data)
     if hasattr(data, "to_numpy") or hasattr(data, "to_arrow"):
         return Table({(names or [0])[0]: _column(data, 0)})  # a series of a data frame, or an Arrow array
-    return _table_of_array(as_array(data), names)
+    return table_of_array(as_array(data), names)
 
 
 def _table_of_records(rows: Sequence[Any]) -> Table:
@@ -430,8 +430,9 @@ def _table_of_records(rows: Sequence[Any]) -> Table:
     return Table({key: [row.get(key) for row in rows] for key in keys})
 
 
-def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
+def table_of_array(array: np.ndarray, names: Sequence[Name] | None = None) -> Table:
     """Return a table of an array: one column if it has one axis, or its columns if it has two."""
+    array = plain_array(array, 0)
     if array.ndim == 1:
         return Table({(names or [0])[0]: array})
     if array.ndim != 2:

@@ -73,7 +73,10 @@ class EstimatedFactors:
         resolved_priors: tuple[ResolvedPrior, ...] | None = None,
         fixed_parameters: Sequence[Any] | None = None,
     ) -> None:
-        self._counted = tuple(pairs)
+        self._counted = pairs = tuple(pairs)
+        self.pairs = pairs  # every factor and its statistics, with a level for unseen levels if requested
+        if with_unseen_level:
+            self.pairs = tuple((factor, part.with_unseen() if factor.level_columns else part) for factor, part in pairs)
         self.priors = tuple(priors)
         self.estimate = estimate
         self.groups = groups
@@ -97,16 +100,6 @@ class EstimatedFactors:
             raise NoCountsError(
                 f"{what} needs counts, and these parameters are user-specified.\n    Use fit with training rows."
             )
-
-    @cached_property
-    def pairs(self) -> tuple[Pair, ...]:
-        """Every factor and its statistics, with a level for unseen levels if requested."""
-        if not self.with_unseen_level:
-            return self._counted
-        return tuple(
-            (factor, counted.with_unseen() if factor.family.cell_type == "codes" else counted)
-            for factor, counted in self._counted
-        )
 
     @cached_property
     def resolved_priors(self) -> tuple[ResolvedPrior, ...]:

@@ -29,8 +29,8 @@ import numpy as np
 from tallybayes.kernels import active
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.arguments import threads as n_threads
 from tallybayes.kernels.scoring import Scorer, posterior_by_part
-from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = [
     "Scorer",
@@ -127,7 +127,7 @@ def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64
     >>> low.tolist(), high.tolist()
     ([0, -1], [3, 7])
     """
-    _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
+    _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES)
     low, high = active.module.column_ranges(columns, n_threads(threads))
     return low, high
 
@@ -399,7 +399,7 @@ def squared_lengths(
     >>> kernels.squared_lengths(np.array([[3.0, 4.0]]), np.zeros(2), np.eye(2)[None], np.zeros((1, 2)))
     array([[25.]])
     """
-    n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, None)
+    n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES)
     roots = np.ascontiguousarray(roots, dtype=np.float64)
     shifts = np.ascontiguousarray(shifts, dtype=np.float64)
     if roots.ndim != 3 or roots.shape[1:] != (d, d) or shifts.shape != (len(roots), d):

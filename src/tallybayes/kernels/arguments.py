@@ -1,16 +1,20 @@
 """Validation of the arguments of kernels, shared by both implementations so that they raise the same errors.
 
-Only shapes and types are checked here. The kernels check values (codes, cells) when they read them.
+Only shapes and types are checked here, and the number of threads. The kernels check values (codes, cells) when they
+read them.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tallybayes.errors import DataError
 
 AnyArray = npt.NDArray[Any]
 Types = frozenset[np.dtype[Any]]
@@ -26,6 +30,7 @@ INDEX_TYPES: Types = frozenset({np.dtype("i4"), np.dtype("i8")})
 KINDS = ("binary", "poisson", "multinomial")
 FLOAT64 = np.dtype(np.float64)
 MAX_GROUPS = 2**31 - 2
+_most: int | None = None  # None: read from the environment at first use; 0: one thread per core
 _FEW = 64  # arrays of up to this length are checked in Python, which is faster than a NumPy reduction
 
 
@@ -40,23 +45,19 @@ def check_array(array: object, name: str, dimensions: int, types: Types) -> None
         raise ValueError(f"{name} has {array.ndim} dimensions (shape {array.shape}), expected {dimensions}")
 
 
-def check_columns(columns: Columns, name: str, types: Types, n_rows: int | None) -> tuple[int, int]:
+def check_columns(columns: Columns, name: str, types: Types, n_rows: int = 0) -> tuple[int, int]:
     """Return (rows, columns) of a 2-D array or of a list of 1-D arrays; an empty list has `n_rows` rows."""
     if isinstance(columns, np.ndarray):
         check_array(columns, name, 2, types)
         return columns.shape[0], columns.shape[1]
     if not isinstance(columns, list | tuple):
         raise TypeError(f"{name} must be a 2-D NumPy array or a list of 1-D arrays, found {type(columns).__name__}")
-    if not columns:
-        return n_rows or 0, 0
-    length = None
     for position, column in enumerate(columns):
         check_array(column, f"{name}[{position}]", 1, types)
-        if length is None:
-            length = len(column)
-        elif len(column) != length:
-            raise ValueError(f"{name}[{position}] has {len(column)} rows, {name}[0] has {length}; they must agree")
-    return length or 0, len(columns)
+        if len(column) != len(columns[0]):
+            sizes = f"{len(column)} rows, {name}[0] has {len(columns[0])}"
+            raise ValueError(f"{name}[{position}] has {sizes}; they must agree")
+    return len(columns[0]) if columns else n_rows, len(columns)
 
 
 def known_rows(group: AnyArray | None, weight: Float64Array | None) -> int | None:
@@ -102,7 +103,9 @@ def check_rows(
     weight: Float64Array | None,
 ) -> tuple[int, int]:
     """Return (rows, columns) after checking columns, group codes and weights."""
-    n, d = check_columns(columns, name, types, known_rows(group, weight))
+    n, d = check_columns(columns, name, types)
+    if d == 0 and not isinstance(columns, np.ndarray):  # an empty list has any number of rows
+        n = known_rows(group, weight) or 0
     check_groups(group, n_groups, weight, n)
     return n, d
 
@@ -207,3 +210,45 @@ def indptr_error(row: int, start: int, stop: int, n_entries: int) -> IndexError:
 def index_error(row: int, index: int, n_columns: int) -> IndexError:
     """Return the error for an invalid CSR column index."""
     return IndexError(f"row {row} has column index {index}, expected 0 to {n_columns - 1}")
+
+
+def set_threads(n: int) -> None:
+    """Set the maximum number of threads of this package. Results do not depend on it.
+
+    The environment variable ``TALLYBAYES_THREADS`` sets it when Python starts. Neither affects the threads of NumPy's
+    linear algebra libraries, which have their own variables (``OPENBLAS_NUM_THREADS``).
+
+    Parameters
+    ----------
+    n : int
+        Maximum number of threads; 0 for one per core.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.set_threads(1)
+    >>> tb.set_threads(0)                                             # one per core
+    """
+    global _most
+    _most = _checked(n, "the number of threads")
+
+
+def threads(n: int = 0) -> int:
+    """Return the number of threads to start if `n` are requested: `n`, or the maximum for 0; 0 means one per core."""
+    global _most
+    if n < 0:
+        raise ValueError(f"threads is {n}, expected 0 (one per core) or more")
+    if _most is None:
+        _most = _checked(os.environ.get("TALLYBAYES_THREADS") or 0, "the environment variable TALLYBAYES_THREADS")
+    return n or _most
+
+
+def _checked(n: int | str, name: str) -> int:
+    """Return a number of threads as int, or raise DataError."""
+    try:
+        number = int(n) if isinstance(n, str) else n
+    except ValueError:
+        number = -1
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise DataError(f"{name} is {n!r}; expected a whole number: 0 for one thread per core, or the maximum.")
+    return number

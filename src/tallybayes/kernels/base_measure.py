@@ -5,7 +5,7 @@ from __future__ import annotations
 from tallybayes.kernels import active
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Float64Array
-from tallybayes.kernels.threads import threads as n_threads
+from tallybayes.kernels.arguments import threads as n_threads
 
 __all__ = ["log_base_csr"]
 

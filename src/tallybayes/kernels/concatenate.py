@@ -9,8 +9,8 @@ import numpy as np
 
 from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Int64Array
+from tallybayes.kernels.arguments import threads as n_threads
 from tallybayes.kernels.reference import concatenate as _reference
-from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["Joined", "join_arrays"]
 

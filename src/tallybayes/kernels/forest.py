@@ -13,9 +13,9 @@ import numpy as np
 
 from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array, check_array
+from tallybayes.kernels.arguments import threads as n_threads
 from tallybayes.kernels.reference import forest as _reference
 from tallybayes.kernels.reference import forest_growth as _reference_growth
-from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["ChainScores", "ChainSums", "GrowthRows", "LabeledRows", "Trees", "grow_chains", "grow_forest"]
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.arguments import threads as allowed_threads
 from tallybayes.kernels.hmm_arguments import (
     CheckedInput,
     GappedTransitions,
@@ -27,7 +28,6 @@ from tallybayes.kernels.hmm_arguments import (
 )
 from tallybayes.kernels.reference import hmm as _reference
 from tallybayes.kernels.reference.hmm import ExpectedTransitions, log_power
-from tallybayes.kernels.threads import threads as allowed_threads
 
 __all__ = [
     "ExpectedTransitions",

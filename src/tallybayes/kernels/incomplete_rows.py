@@ -14,8 +14,8 @@ import numpy as np
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.arguments import threads as n_threads
 from tallybayes.kernels.reference import incomplete_rows as _reference
-from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["IncompleteRows"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.arguments import threads as n_threads
 from tallybayes.kernels.reference import pair_counts as _reference
-from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["count_pairs", "panels_of", "score_pairs"]
 
@@ -108,7 +108,7 @@ def score_pairs(
     >>> np.exp(score_pairs(np.array([[0, 0], [0, -1], [-1, -1]]), [2, 1], panels, 1)).round(3).ravel()
     array([0.65, 0.95, 1.5 ])
     """
-    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
+    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES)
     levels = _arguments.check_sizes(sizes, d)
     total = int(levels.sum())
     expected = (total, total + 1, -(-n_classes // _CLASSES) * _CLASSES)

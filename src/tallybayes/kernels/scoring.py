@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.arguments import threads as n_threads
 from tallybayes.kernels.reference import scoring as _reference
-from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["Scorer", "posterior_by_part"]
 

@@ -106,22 +106,14 @@ class Counts(Statistics):
             self.segments = sizes
         else:
             self.segments = Segments([self.table.shape[-1]] if sizes is None else sizes)
+        self.given_shape = self.table.shape[:-1]
+        self.n_columns = self.segments.n_columns
         if self.segments.n_cells != self.table.shape[-1]:
             raise DataError.wrong_shape("table", self.table.shape, f"(*given, {self.segments.n_cells}) for these sizes")
 
     def __repr__(self) -> str:
         sizes = "" if self.segments.n_columns == 1 else f", sizes={self.segments.sizes.tolist()}"
         return f"Counts({np.array2string(self.table, separator=', ', threshold=20)}{sizes})"
-
-    @property
-    def given_shape(self) -> tuple[int, ...]:
-        """Numbers of groups."""
-        return self.table.shape[:-1]
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.segments.n_columns
 
     @property
     def weight(self) -> np.ndarray:

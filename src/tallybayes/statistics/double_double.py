@@ -121,15 +121,15 @@ class DoubleDouble:
         axis = tuple(a % len(self.shape) for a in axis)
         count = int(np.prod([self.shape[a] for a in axis], dtype=np.int64))
         kept = tuple(n for a, n in enumerate(self.shape) if a not in axis)
-        flat = self.map(lambda a: np.moveaxis(a, axis, range(len(axis)))).reshape((count, *kept))
+        high, low = (np.moveaxis(a, axis, range(len(axis))).reshape((count, *kept)) for a in (self.high, self.low))
         if count == 0:
             return DoubleDouble.zeros(kept)
         while count > 1:
-            paired = flat[0 : count // 2 * 2 : 2] + flat[1::2]
-            odd = flat[count // 2 * 2 :]  # an unpaired last element
-            flat = DoubleDouble(np.concatenate([paired.high, odd.high]), np.concatenate([paired.low, odd.low]))
-            count = len(flat.high)
-        return flat[0]
+            even = count // 2 * 2
+            paired = DoubleDouble(high[0:even:2], low[0:even:2]) + DoubleDouble(high[1::2], low[1::2])
+            high, low = np.concatenate([paired.high, high[even:]]), np.concatenate([paired.low, low[even:]])
+            count = len(high)
+        return DoubleDouble(high[0], low[0])
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

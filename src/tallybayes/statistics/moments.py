@@ -57,8 +57,8 @@ class Moments(Statistics):
         self.weight_sum = weight_sum.frozen()
         self.first_sum = first_sum.frozen()
         self.second_sum = second_sum.frozen()
-        given = first_sum.shape[:-1]
-        n_columns = first_sum.shape[-1]
+        given, n_columns = self.given_shape, self.n_columns = first_sum.shape[:-1], first_sum.shape[-1]
+        self.full = len(second_sum.shape) == len(given) + 2  # whether products of different columns are included
         if self.anchor.shape != (n_columns,):
             raise DataError.wrong_shape("anchor", self.anchor.shape, f"({n_columns},)")
         if weight_sum.shape not in ((*given, n_columns), (*given, 1)):
@@ -107,21 +107,6 @@ class Moments(Statistics):
         return f"Moments(weight={show(self.weight)}, mean={show(self.mean)}, scatter={show(self.scatter)})"
 
     @property
-    def given_shape(self) -> tuple[int, ...]:
-        """Numbers of groups."""
-        return self.first_sum.shape[:-1]
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.first_sum.shape[-1]
-
-    @property
-    def full(self) -> bool:
-        """Whether products of different columns are included."""
-        return len(self.second_sum.shape) == len(self.first_sum.shape) + 1
-
-    @property
     def weight(self) -> np.ndarray:
         """Σw, shape (*given, columns), or (*given, 1) if no value is missing."""
         return self.weight_sum.value
@@ -141,8 +126,8 @@ class Moments(Statistics):
         """Σw(x − mean)², shape (*given, columns), or the scatter matrices, (*given, columns, columns)."""
         return read_only(self.scatter_double_double().value)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in ("anchor", "weight_sum", "first_sum", "second_sum")}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.anchor, *self.arrays().values())
 
     def scatter_double_double(self) -> DoubleDouble:
         """Return the scatter in double-double precision."""

@@ -29,6 +29,8 @@ class Statistics:
 
     # A result below −TOLERANCE × the minuend raises an error. A non-integer result within that tolerance becomes 0.
     TOLERANCE = 1e-10
+    given_shape: tuple[int, ...]  # numbers of groups along every axis of ``given``
+    n_columns: int
     ROUNDING = 1e-12  # relative to a weight: smaller differences of fractional weights are rounding errors
 
     def arrays(self) -> dict[str, Part]:
@@ -59,11 +61,6 @@ class Statistics:
         """Return the statistics of the columns at these positions."""
         raise NotImplementedError
 
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        raise NotImplementedError
-
     def column_weights(self) -> Array:
         """Return the weight of every column, shape (*given, columns)."""
         weight: Array = self.weight  # type: ignore[attr-defined]  # an attribute or a property
@@ -71,11 +68,6 @@ class Statistics:
 
     def group_weights(self) -> Array:
         """Return the total weight of every group, shape (*given,)."""
-        raise NotImplementedError
-
-    @property
-    def given_shape(self) -> tuple[int, ...]:
-        """Numbers of groups along every axis of ``given``."""
         raise NotImplementedError
 
     def __add__(self, other: Self) -> Self:

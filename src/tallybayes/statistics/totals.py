@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -50,6 +51,8 @@ class Totals(Statistics):
             np.zeros((*self.total.shape[:-1], 1)) if log_base_measure is None else log_base_measure
         )
         self._failures = None if failures is None else frozen_array(failures)
+        self.given_shape = self.total.shape[:-1]
+        self.n_columns = math.prod(self.total.shape[-1:])
         for name, array in self.arrays().items():
             if array.ndim == 0 or array.ndim != self.total.ndim or array.shape[:-1] != self.total.shape[:-1]:
                 raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[:-1]} groups, then columns")
@@ -73,16 +76,6 @@ class Totals(Statistics):
             if name != "log_base_measure" or array.any()
         )
         return f"Totals({shown})"
-
-    @property
-    def given_shape(self) -> tuple[int, ...]:
-        """Numbers of groups."""
-        return self.total.shape[:-1]
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return int(self.total.shape[-1])
 
     @property
     def failures(self) -> np.ndarray:

@@ -21,7 +21,6 @@ from tallybayes.families._shared.empirical_gaussian import fit_gamma_of_variance
 from tallybayes.families._shared.newton import Evaluate, newton_maximize
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
-from tallybayes.families.prior_rules import pseudo_count_prior
 from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.statistics.totals import Totals
@@ -136,7 +135,7 @@ class EmpiricalOrAddOne:
 
 def default_group_prior(family: Family, estimate: str) -> EmpiricalOrAddOne | None:
     """Return the default prior of a family whose columns are compared between groups; None for its own default."""
-    has_levels = pseudo_count_prior(family, 1.0, estimate) is not None
+    has_levels = issubclass(getattr(family, "conjugate_prior", object), Beta | Dirichlet)
     return EmpiricalOrAddOne() if has_levels and not read_estimate(estimate).takes_mode else None
 
 

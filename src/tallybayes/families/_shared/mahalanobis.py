@@ -15,8 +15,6 @@ _CELLS, _LEAST = (
     256,
 )  # per batch of whitened rows: small enough for the cache, large enough for matrix products
 
-Density = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of observed cells and the positions of their columns
-
 
 def cholesky(covariance: np.ndarray) -> np.ndarray | None:
     """Return Cholesky factors, or None if a column is, up to rounding, a linear combination of others."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.arguments import threads as n_threads
 from tallybayes.kernels.reference import text_counts as _reference
 from tallybayes.kernels.text.tokenizer import TokenRule
 from tallybayes.kernels.text.word_index import WordIndex, check_hashing, check_texts
-from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = [
     "TextCounts",

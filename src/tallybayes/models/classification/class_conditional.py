@@ -244,11 +244,6 @@ class ClassConditionalModel(Model):
         """Return the columns, the family and the levels of every factor."""
         return self._estimated_classifier.column_specs
 
-    def _open(self, X: Rows) -> Table:
-        """Return rows as a table with the columns of the model; raise NotFittedError before the model is fitted."""
-        check_is_fitted(self, "tally_")
-        return open_rows(self, X)
-
     @predict_in_batches
     def predict(self, X: Rows) -> np.ndarray:
         """Return the most probable class of every row; ties go to the first class.
@@ -268,7 +263,7 @@ class ClassConditionalModel(Model):
         rows = self.input_format_
         if not rows.by_name and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == rows.n_features:
             codes = scorer.argmax_array(X)  # without a table, if the kernels read the array directly
-        return self.classes_[scorer.argmax(self._open(X)) if codes is None else codes]
+        return self.classes_[scorer.argmax(open_rows(self, X)) if codes is None else codes]
 
     @predict_in_batches
     def predict_joint_log_proba(self, X: Rows) -> np.ndarray:
@@ -278,7 +273,7 @@ class ClassConditionalModel(Model):
         ----------
         X : as for `fit`, without the target
         """
-        return self._estimated_classifier.joint(self._open(X))
+        return self._estimated_classifier.joint(open_rows(self, X))
 
     @predict_in_batches
     def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
@@ -290,7 +285,7 @@ class ClassConditionalModel(Model):
         class_prior : as for the constructor, optional
             The class prior of the rows to predict, if it differs from that of the training rows.
         """
-        return self._log_proba(self._open(X), class_prior)
+        return self._log_proba(open_rows(self, X), class_prior)
 
     @predict_in_batches
     def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
@@ -304,7 +299,7 @@ class ClassConditionalModel(Model):
         class_prior : as for the constructor, optional
             The class prior of the rows to predict, if it differs from that of the training rows.
         """
-        return np.exp(self._log_proba(self._open(X), class_prior))
+        return np.exp(self._log_proba(open_rows(self, X), class_prior))
 
     def _log_proba(self, table: Table, class_prior: ClassPrior = None) -> np.ndarray:
         """Return log p(class | row), calibrated if there is a calibration."""
@@ -312,7 +307,7 @@ class ClassConditionalModel(Model):
         prior = None if class_prior is None else estimates.log_prior(class_prior)
         calibration = self._calibration
         posterior = estimates.posterior(table, prior if calibration is None else None)
-        if posterior.impossible.any():
+        if np.isneginf(posterior.log_density).any():
             self._warn_impossible(table, posterior.impossible)
         if calibration is None:
             if self._calibration_pending:
@@ -332,7 +327,7 @@ class ClassConditionalModel(Model):
         ----------
         X : as for `fit`, without the target
         """
-        table = self._open(X)
+        table = open_rows(self, X)
         return self._estimated_classifier.row_scorer.posterior(table, whole=True).log_density
 
     def log_likelihood(self, X: Rows, y: Labels | None = None, *, sample_weight: SampleWeights = None) -> float:
@@ -406,7 +401,7 @@ class ClassConditionalModel(Model):
             For ``"distribution"``, a `MissingCellPrediction` for each column with missing cells.
         """
         check_how(how)
-        table = self._open(X)
+        table = open_rows(self, X)
         predictions = self._estimated_classifier.predict_missing(table, np.exp(self._log_proba(table)), how)
         if how == "distribution":
             return predictions
@@ -429,7 +424,7 @@ class ClassConditionalModel(Model):
         Explanation
             Of the most probable class of each row. It prints as a table and has ``to_frame`` and ``plot``.
         """
-        table = self._open(X)
+        table = open_rows(self, X)
         return explain(self._estimated_classifier, table, against, self._frame_library)
 
     def show_work(self, row: Rows) -> str:
@@ -446,7 +441,7 @@ class ClassConditionalModel(Model):
         -------
         str
         """
-        table = self._open(row)
+        table = open_rows(self, row)
         return show_work(self._estimated_classifier, table, self._calibration)
 
     def plot_explanation(self, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
@@ -726,7 +721,7 @@ class ClassConditionalModel(Model):
         >>> model.predict_proba([[2.0]])[0, 0].round(1), model.predict_proba([[2.0]], class_prior=prior)[0, 0].round(1)
         (np.float64(0.8), np.float64(0.3))
         """
-        table = self._open(X)
+        table = open_rows(self, X)
         if isinstance(sample_weight, str):
             sample_weight = open_features(X).column(sample_weight)
         return estimate_class_prior(self._estimated_classifier, table, sample_weight, max_iter, tol)
@@ -906,7 +901,8 @@ class ClassConditionalModel(Model):
         """Warn that a calibration is missing."""
 
     def _copy_input_format(self, other: Any) -> Self:
-        """Copy the input format and the dropped columns of another model."""
+        """Copy the input format and the dropped columns of another model, whose calibration is not valid here."""
+        self._calibration_pending |= other._calibration is not None
         self.input_format_, self._dropped_columns = other.input_format_, other._dropped_columns
         return self
 

@@ -330,11 +330,6 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         self._calibration_pending = calibration is None and self.calibration is not None
         return self
 
-    def _copy_input_format(self, other: Any) -> Self:
-        """Copy what another classifier has besides its tally."""
-        self._calibration_pending |= other._calibration is not None
-        return super()._copy_input_format(other)
-
     def reestimate(self, **parameters: Any) -> Self:
         """Return a new model with the same tally and other parameters; no data are needed.
 

@@ -34,7 +34,7 @@ from tallybayes.models.classification.class_em import ClassEM
 from tallybayes.models.classification.class_prior import check_classes
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
 from tallybayes.models.inputs.columns import columns_with_option, first_rows
-from tallybayes.models.inputs.distinct_values import warn_distinct_values
+from tallybayes.models.inputs.distinct_values import distinct_columns, warn_distinct_values
 from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
 from tallybayes.models.inputs.input_format import (
     InputFormat,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tallybayes.models.classification.classifier import Classifier
     from tallybayes.models.mixture.mixture_model import Mixture
 
+_CATEGORICAL = Categorical()
 Model = TypeVar("Model", bound="LabeledModel")
 T = TypeVar("T")
 
@@ -246,7 +247,7 @@ def fit_initial(
     initial : model, optional
         The model whose parameters are the initial values of EM.
     """
-    source = None if isinstance(X, np.ndarray) else open_source(X)
+    source = None if isinstance(X, np.ndarray | Mapping) else open_source(X)
     if source is None:
         return _fit_initial(model, X, y, sample_weight, classes, is_fit, initial)
     check_names(source, y=y, sample_weight=sample_weight)
@@ -303,9 +304,8 @@ def _fit_initial(
     if is_calibrated:
         calibration = cast("Classifier", fresh._set_tally(tally, em_result))._calibrate_on_fit(table, weight)
     model._copy_input_format(fresh)
-    is_array = isinstance(X, np.ndarray)
-    model._frame_library = None if is_array else frame_kind(X)
-    model._block_names = {} if is_array else names_of_blocks(X)
+    model._frame_library = None if isinstance(X, np.ndarray | Mapping) else frame_kind(X)
+    model._block_names = {} if isinstance(X, np.ndarray) else names_of_blocks(X)
     model._set_tally(tally, em_result)
     if is_fit:
         cast("Classifier", model)._set_calibration(calibration)
@@ -317,9 +317,10 @@ def _check_fit(model: LabeledModel, tally: Tally, target: Name, table: Table) ->
     class_prior = getattr(model, "class_prior", None)
     if class_prior is not None:
         check_classes(class_prior, tally.domains[str(target)].levels)
-    if hasattr(model, "columns") and any(factor.given and factor.level_columns for factor in tally.factors):
-        features = [name for name in table.columns if name != target]
-        warn_distinct_values(tally, columns_with_option(model.columns, features, "auto"))
+    has_levels = any(factor.given and factor.level_columns for factor in tally.factors)
+    if has_levels and hasattr(model, "columns") and (found := distinct_columns(tally)):
+        automatic = columns_with_option(model.columns, [name for name in table.columns if name != target], "auto")
+        warn_distinct_values({name: domain for name, domain in found.items() if name in automatic})
 
 
 def _with_default_family(model: LabeledModel, factors: list[Factor], error: DataError) -> dict[Any, Any] | None:
@@ -383,7 +384,7 @@ def _has_counted_rows(model: LabeledModel, rows: Table, weight: SampleWeights) -
 
 def class_factor(target: Name) -> Factor:
     """Return the factor p(class)."""
-    return Factor(target, (), Categorical())
+    return Factor(target, (), _CATEGORICAL)
 
 
 def count_rows(

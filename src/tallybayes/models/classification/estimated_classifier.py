@@ -93,7 +93,7 @@ class EstimatedClassifier:
     @cached_property
     def tally(self) -> Tally:
         """The statistics; text columns as blocks of the selected words."""
-        return with_selected_words(self.counted, self.words)
+        return with_selected_words(self.counted, self.words) if self.words else self.counted
 
     @property
     def names(self) -> ColumnNames:

@@ -16,8 +16,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classification.estimated_classifier import estimates_of
-from tallybayes.models.inputs.family_selection import default_family
-from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.features import default_family, open_features
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments

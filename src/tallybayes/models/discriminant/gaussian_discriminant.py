@@ -25,6 +25,7 @@ from tallybayes.models.discriminant.covariance_choice import choose_covariance
 from tallybayes.models.discriminant.estimated_discriminant import EstimatedDiscriminant
 from tallybayes.models.discriminant.shrinkage import oas
 from tallybayes.models.inputs.batching import predict_in_batches
+from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.sklearn_bases import TransformerMixin
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.typing import ClassPrior, Labels, RandomState, Rows, SampleWeights
@@ -339,7 +340,7 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
             return super().predict(X)
         # With a tied covariance the quadratic term is common to all classes, so a linear function decides.
         estimates.check_defined(estimates.class_log_prior)
-        table = self._open(X)
+        table = open_rows(self, X)
         rows = estimates.cells(table, scored)
         codes = np.empty(table.n_rows, dtype=np.intp)
         coef, bias, center = estimates.centered_terms
@@ -372,7 +373,7 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
         ndarray of shape (n, directions)
             NaN where a cell is missing.
         """
-        table = self._open(X)
+        table = open_rows(self, X)
         estimates = self._estimates
         scored = estimates.scorers[0]
         rows = chunk_of(estimates.cells(table, scored), slice(None))

@@ -7,7 +7,7 @@ factors, "expand" converts back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -238,21 +238,23 @@ class Topology:
         """The emissions of states or components, of which those of tied states are estimated together."""
         return RestrictedTable(tied=self.tied)
 
-    def _with_tables(self, values: Sequence[T]) -> Iterator[tuple[RestrictedTable, T]]:
-        """Yield every value of the estimated factors with its table: parts before the emissions come first."""
-        return zip(chain(self.tables.values(), repeat(self.emission_table)), values, strict=False)
+    def _convert(self, values: Sequence[T], convert: Callable[[RestrictedTable, T], T]) -> list[T]:
+        """Return values of the estimated factors (the emissions last), converted by the tables that are restricted."""
+        tables = chain(self.tables.values(), repeat(self.emission_table))
+        pairs = zip(tables, values, strict=False)
+        return [value if table.mask is table.tied is None else convert(table, value) for table, value in pairs]
 
     def reduce_statistics(self, statistics: Sequence[Any]) -> list[Any]:
         """Return the statistics of the estimated factors, given those of all states."""
-        return [table.reduce_statistics(part) for table, part in self._with_tables(statistics[self.stationary :])]
+        return self._convert(statistics[self.stationary :], RestrictedTable.reduce_statistics)
 
     def reduce_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
         """Return the parameters of the estimated factors, given those of all states."""
-        return [table.reduce_parameters(scorer) for table, scorer in self._with_tables(scorers[self.stationary :])]
+        return self._convert(scorers[self.stationary :], RestrictedTable.reduce_parameters)
 
     def expand_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
         """Return the parameters of all states: 0 for forbidden transitions, equal parameters for tied states."""
-        return [table.expand_parameters(scorer) for table, scorer in self._with_tables(scorers)]
+        return self._convert(scorers, RestrictedTable.expand_parameters)
 
     def reduce_priors(
         self, prior: Priors, emissions: Iterable[Factor], estimate: str, levels: Levels | None = None
@@ -268,7 +270,7 @@ class Topology:
             Returns the levels of a categorical column.
         """
         by_part = read_prior(prior, components=self.components is not None)
-        parts = [table.reduce_prior(by_part[part]) for part, table in self.tables.items()]
+        parts = self._convert([by_part[part] for part in self.tables], RestrictedTable.reduce_prior)
         return parts + [prior_in_groups(by_part["emission"], factor, estimate, levels) for factor in emissions]
 
     @property

@@ -25,7 +25,8 @@ from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.messages import closest_names
 from tallybayes.models.inputs.distinct_values import warn_dropped_text
-from tallybayes.models.inputs.family_selection import ColumnSuggestion, default_family, select_families
+from tallybayes.models.inputs.family_selection import ColumnSuggestion, select_families
+from tallybayes.models.inputs.features import default_family
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.typing import Columns as ColumnFamilies
 from tallybayes.typing import SampleWeights

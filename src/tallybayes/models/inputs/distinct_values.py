@@ -21,19 +21,24 @@ _MOST_READ = 200  # levels whose words are counted
 _MOST_NAMES = 5  # column names in a message
 
 
-def warn_distinct_values(tally: Tally, columns: Collection[Name]) -> None:
-    """Warn of columns, categorical by ``"auto"``, in which nearly all values are different.
+def distinct_columns(tally: Tally) -> dict[Name, Domain]:
+    """Return the categorical columns in which nearly all values are different, with their levels.
 
-    Their levels do not occur in other rows, so that they do not discriminate the classes there.
+    The levels do not occur in other rows, so that they do not discriminate the classes there.
     """
     found: dict[Name, Domain] = {}
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
-        if not factor.given or factor.family != Categorical() or not isinstance(statistic, Counts):
+        if not factor.given or not factor.level_columns or not isinstance(statistic, Counts):
             continue
         weights = statistic.weight.reshape(-1, statistic.n_columns).sum(axis=0)
         for name, size, weight in zip(factor.columns, statistic.segments.sizes, weights, strict=True):
-            if name in columns and has_distinct_values(int(size), float(weight)):
+            if has_distinct_values(int(size), float(weight)) and factor.family == Categorical():
                 found[name] = tally.domain(name)
+    return found
+
+
+def warn_distinct_values(found: Mapping[Name, Domain]) -> None:
+    """Warn of `distinct_columns` that are categorical by ``"auto"``."""
     if found:
         families = {name: "tb.Text()" if _is_text(domain) else "'ignore'" for name, domain in found.items()}
         warn(

@@ -9,25 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.data.table import Table
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
-from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.protocols.cell_checks import out_of_support
-from tallybayes.families.text import Text
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.family_evidence import FamilySelectionRows, family_code_lengths
+from tallybayes.models.inputs.features import default_family
 from tallybayes.models.inputs.uninformative_columns import ColumnValues, duplicate_columns, why_uninformative
 from tallybayes.tally.factor import Name
 
 _SAID = 1.0  # bits: the code length of the statement that missing values of a column are informative
-_BY_KIND: dict[str, Family] = {
-    "number": Gaussian(),
-    "label": Categorical(),
-    "date": Categorical(),  # as a whole; counting it raises an error
-    "sparse": Multinomial(),
-    "text": Text(),
-}
 _PIECE = 2**13  # rows that are read together, to fit into the cache
 
 
@@ -59,11 +49,6 @@ class ColumnSuggestion(NamedTuple):
         """The number of bits saved by the selected family relative to the default family."""
         bits = {candidate.family: candidate.bits for candidate in self.candidates}
         return bits[self.default] - self.candidates[0].bits if self.default in bits else 0.0
-
-
-def default_family(table: Table, name: Name) -> Family:
-    """Return the default family of a column, by its type."""
-    return _BY_KIND[table.kind(name)]
 
 
 class FamilyChoices(NamedTuple):

@@ -15,9 +15,13 @@ from tallybayes.data.dates import origins
 from tallybayes.data.encoding import is_missing
 from tallybayes.data.named_matrix import NamedMatrix
 from tallybayes.data.open_source import open_source
-from tallybayes.data.table import Table, open_table
+from tallybayes.data.table import Table, open_table, table_of_array
 from tallybayes.data.text_columns import plain_texts, read_texts
 from tallybayes.errors import DataError, LabelError
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.text import Text
 from tallybayes.messages import closest_names, did_you_mean
 from tallybayes.tally.factor import Name
@@ -25,6 +29,13 @@ from tallybayes.typing import Labels, Names, Rows
 from tallybayes.warnings import warn
 
 _TEXT = Text()
+_DEFAULT_FAMILIES: dict[str, Family] = {
+    "number": Gaussian(),
+    "label": Categorical(),
+    "date": Categorical(),  # as a whole; counting it raises an error
+    "sparse": Multinomial(),
+    "text": _TEXT,
+}
 # Types of cells that are labels, or dates; scikit-learn would convert them to numbers.
 _LABELS = (str, bool, np.bool_, bytes, complex, date, time, timedelta, np.datetime64, np.timedelta64)
 
@@ -32,7 +43,7 @@ _LABELS = (str, bool, np.bool_, bytes, complex, date, time, timedelta, np.dateti
 def open_features(X: Rows) -> Table:
     """Return X as a table; unusual arrays are checked by scikit-learn."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
-        return open_table(X)
+        return table_of_array(X)
     X = as_rows(X)
     if isinstance(X, Table | Mapping | NamedMatrix) or _is_framed(X) or open_source(X) is not None:
         table = open_table(X)
@@ -58,6 +69,11 @@ def open_features(X: Rows) -> Table:
     if labels:
         checked = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     return open_table(checked)
+
+
+def default_family(table: Table, name: Name) -> Family:
+    """Return the default family of a column, by its type."""
+    return _DEFAULT_FAMILIES[table.kind(name)]
 
 
 def _holds_labels(X: Rows) -> bool:
@@ -114,7 +130,7 @@ def is_row(X: Rows) -> bool:
 def is_scalar(value: Any) -> bool:
     """Return whether a value of a mapping is one cell rather than a column."""
     kinds = str | bytes | bool | Number | np.generic | date | time | timedelta
-    return isinstance(value, kinds) or is_missing(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return isinstance(value, kinds) or (value.ndim == 0 if isinstance(value, np.ndarray) else is_missing(value))
 
 
 def one_row(given: Any) -> Any:

@@ -16,7 +16,7 @@ from tallybayes.data.dates import dates_of, origins, with_dates_whole, with_part
 from tallybayes.data.indicator_columns import is_presence, with_unknown
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.open_source import open_source
-from tallybayes.data.table import Table, open_table
+from tallybayes.data.table import Table, table_of_array
 from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families._shared.blocks import SparseRows
@@ -232,8 +232,9 @@ def open_columns(model: FeatureReader, X: Rows) -> Table:
 
 def open_rows(model: RowReader, X: Rows) -> Table:
     """Return the features of rows, with invalid cells masked and with missing-value indicators."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f" and model._n_float_columns == X.shape[1]:
-        return open_table(X)  # without any conversion or check
+    n_columns = model._n_float_columns  # raises NotFittedError before the model is fitted
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f" and n_columns == X.shape[1]:
+        return table_of_array(X)  # without any conversion or check
     if type(X) is list and X and type(X[0]) is str and model._is_text_only:  # texts without names need no table
         ((name, reader),) = model._text_readers.items()
         return Table({name: reader.read(X, name)})

@@ -184,8 +184,3 @@ def _warn(counts: dict[Name, Counter[str]], *, has_option: bool) -> None:
         parts.append(f"and in {len(counts) - _MAX_SHOWN} more columns")
     hint = " Pass unseen='error' to raise an error instead." if has_option else ""
     warn(printable(f"Invalid values are treated as missing: {'; '.join(parts)}.{hint}"), InvalidValueWarning)
-
-
-def answering(method: Any) -> Any:
-    """Return the method itself."""
-    return method

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
-from tallybayes.kernels.threads import threads
+from tallybayes.kernels.arguments import threads
 from tests.unit.kernels.kernel_cases import needs_compiled
 
 
