@@ -222,7 +222,7 @@ class TestConfigsOfStrangers:
             from_config({key: value for key, value in config.items() if key != "prior"})
 
     def test_values_are_checked_as_ever(self):
-        with pytest.raises(ValueError, match="alpha of at least 0"):
+        with pytest.raises(ValueError, match=r"alpha of Beta is .*; expected finite numbers of at least 0"):
             from_config({"type": "Beta", "alpha": -1, "beta": 1})
 
     def test_nested_types_are_checked_too(self):
