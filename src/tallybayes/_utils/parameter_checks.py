@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +102,28 @@ def check_positive(name: str, value: Any, expected: str = "a positive number", m
     if not is_number or not 0 < value <= most or value == np.inf:
         raise DataError.wrong_type(name, short_repr(value), expected)
     return float(value)
+
+
+def check_mass(mass: Any, name: str = "mass") -> float:
+    """Return a probability as float; raise DataError unless it is between 0 and 1."""
+    if not isinstance(mass, int | float | np.number) or not 0 < mass < 1:
+        raise DataError.wrong_type(name, short_repr(mass), "a number between 0 and 1")
+    return float(mass)
+
+
+def read_numbers(name: str, values: Any, expected: str) -> np.ndarray:
+    """Return an array of floats; raise DataError if some values are not numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError.wrong_type(name, short_repr(values), expected) from None
+
+
+def read_list(name: str, values: Any, expected: str = "a list of names") -> list[Any]:
+    """Return several values as a list; raise DataError for a string or a single value."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise DataError.wrong_type(name, short_repr(values), expected)
+    return list(values)
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tallybayes._utils.memory import SMALL, require_memory
+from tallybayes._utils.parameter_checks import read_list
 from tallybayes.data.dates import origins, with_parts_of_dates
 from tallybayes.data.missing_indicators import check_absence, indicator_name, with_missing_level
 from tallybayes.data.open_source import open_source
@@ -16,7 +17,7 @@ from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches, with_file_location
 from tallybayes.data.table import Table, open_table
 from tallybayes.data.text_columns import FEW_GROUPS
-from tallybayes.errors import CellError, DataError, LabelError
+from tallybayes.errors import CellError, DataError, LabelError, short_repr
 from tallybayes.families._shared.blocks import Block, Codes, Dense, SparseRows, cell, n_columns
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
@@ -129,7 +130,12 @@ def _count_batches(
 
 def _with_indicators(factors: Iterable[Factor], data: Table | Source) -> tuple[Factor, ...]:
     """Return the factors, each with `WithMissing` split into that of its values and that of its indicators."""
-    factors = tuple(factors)
+    several = read_list("factors", factors, "a list of tb.Factor")
+    for other in several:
+        if not isinstance(other, Factor):
+            hint = "Such as [tb.Factor('x', (), tb.Gaussian())]."
+            raise DataError.wrong_type("factors", f"a list with {short_repr(other)}", "a list of tb.Factor", hint)
+    factors = tuple(several)
     if all(factor.family.present_family is None for factor in factors):
         return factors
     table = open_table(data.first_batch() if isinstance(data, Source) else data)

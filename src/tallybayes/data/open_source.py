@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
+from tallybayes._utils.parameter_checks import StringOptions, read_list
 from tallybayes.data.batch_source import Batches, View, lazy_frame
 from tallybayes.data.files.arrow import ArrowFiles
 from tallybayes.data.files.csv_source import ON_BAD, CsvFiles
@@ -176,8 +177,10 @@ def table(
     """
     import pyarrow as pa
 
-    if on_bad not in ON_BAD:
-        raise DataError(f"on_bad is {on_bad!r}; expected one of {list(ON_BAD)}.")
+    StringOptions(ON_BAD).check("on_bad", on_bad)
+    for name, several in {"columns": columns, "names": names, "null_values": null_values}.items():
+        if several is not None:
+            read_list(name, several, "a list of strings")
     arrow_types = dict(types or {})
     arrow_types |= {name: pa.type_for_alias(kind) for name, kind in arrow_types.items() if isinstance(kind, str)}
     text = {"names": names, "delimiter": delimiter, "encoding": encoding, "on_bad": on_bad}

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes._utils.frozen_value import FrozenValue, frozen_array
+from tallybayes._utils.parameter_checks import check_mass
 from tallybayes.errors import PriorError
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.typing import RandomState
@@ -189,8 +190,7 @@ def broadcast_prior(distribution: str, prior: np.ndarray, shape: tuple[int, ...]
 
 def tail_probabilities(mass: float) -> tuple[float, float]:
     """Return the lower and upper tail probabilities of an equal-tailed interval with probability `mass`."""
-    if not 0 < mass < 1:
-        raise PriorError(f"mass is {mass!r}; expected a probability between 0 and 1, such as 0.95.")
+    check_mass(mass)
     return (1 - mass) / 2, (1 + mass) / 2
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 import tallybayes as tb
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
 
 CASES = [(1, 1), (2, 2), (10, 10), (2, 3), (0.5, 0.5), (0.3, 4), (57, 47), (1e-3, 2), (3e5, 2e6)]
 
@@ -132,9 +132,9 @@ def test_from_interval_refuses_no_interval(ends):
 
 @pytest.mark.parametrize("mass", [0, 1, -0.5, 2, np.nan])
 def test_mass_must_be_a_probability(mass):
-    with pytest.raises(PriorError, match="between 0 and 1"):
+    with pytest.raises(DataError, match="between 0 and 1"):
         tb.Beta(2, 2).interval(mass)
-    with pytest.raises(PriorError, match="between 0 and 1"):
+    with pytest.raises(DataError, match="between 0 and 1"):
         tb.Beta.from_interval(0.2, 0.4, mass)
 
 

@@ -11,7 +11,7 @@ from tallybayes.distributions.parameter_distribution import (
     broadcast_prior,
     tail_probabilities,
 )
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
 
 
 def test_a_belief_is_its_own_prior():
@@ -58,7 +58,7 @@ def test_a_zero_anywhere_is_a_limit():
 def test_tails_leave_the_mass_between_them():
     assert tail_probabilities(0.9) == pytest.approx((0.05, 0.95))
     for mass in (0, 1, -0.5, 1.5):
-        with pytest.raises(PriorError, match="between 0 and 1"):
+        with pytest.raises(DataError, match="between 0 and 1"):
             tail_probabilities(mass)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from scipy.special import pdtrc
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.encoding import missing_mask
 from tallybayes.data.open_source import open_source
-from tallybayes.data.table import Table
+from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, printable
 from tallybayes.evaluation.checks.outliers import cells_of, find_outliers, with_missing
 from tallybayes.evaluation.comparison.drift import drift
@@ -123,6 +124,7 @@ def audit(
     1 suspected label error (0.011 expected by chance): row 7 has label 0, predicted 1
     """
     model = inner_model(model)
+    first_row = check_count("first_row", first_row, 0)
     if not isinstance(model, Audited):
         hint = "Of a regression, use tb.evaluate(model, data, target, by=...) for groups."
         raise DataError.wrong_type("model", type(model).__name__, "a model that describes whole rows", hint)
@@ -159,6 +161,8 @@ class _AuditInput(NamedTuple):
         labels = column_or_values(table, target)
         labels = None if labels is None else check_target(labels, table.n_rows)
         groups = column_or_values(table, by)
+        if groups is not None and (n_groups := open_table({"by": groups}).n_rows) != table.n_rows:
+            raise DataError.lengths_differ({"data": table.n_rows, "by": n_groups})
         required = set(required_columns(model))
         table = without_columns(table, [name for name in names_in((target, by)) if name not in required])
         table = with_parts_of_dates(table, required)

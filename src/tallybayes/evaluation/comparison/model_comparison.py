@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, short_repr
 from tallybayes.estimation.estimated_factors import LogEvidence
 from tallybayes.evaluation.comparison.same_rows import check_same_rows, counted_rows
 from tallybayes.families.family import Family
@@ -54,9 +54,10 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     >>> result.bayes_factor("full", "diagonal") > 100
     True
     """
-    named = dict(models.items() if isinstance(models, Mapping) else enumerate(models))
+    several = models if isinstance(models, Iterable) else [models]
+    named = dict(several.items() if isinstance(several, Mapping) else enumerate(several))
     if len(named) < 2:
-        raise DataError.wrong_type("models", f"a collection of {len(named)}", "at least two fitted models")
+        raise DataError.wrong_type("models", short_repr(models), "a list or dict of at least two fitted models")
     for name, model in named.items():
         if not isinstance(model, Compared):
             expected = "a fitted generative model of rows, such as tb.NaiveBayes or tb.BayesianNetwork"

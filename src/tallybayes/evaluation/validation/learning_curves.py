@@ -10,11 +10,11 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from tallybayes._utils.parameter_checks import check_count, random_generator
+from tallybayes._utils.parameter_checks import check_count, random_generator, read_numbers
 from tallybayes._utils.progress import progress
 from tallybayes.data.encoding import missing_mask
 from tallybayes.data.open_source import open_source
-from tallybayes.errors import DataError, LabelError, printable
+from tallybayes.errors import DataError, LabelError, printable, short_repr
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.evaluation.validation.arguments import named_models
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
@@ -195,7 +195,8 @@ def _check_sizes(sizes: Sequence[int] | None, most: int, n_classes: int) -> np.n
             halved.append(size)
             size //= 2
         return np.array(halved[::-1] or [most], dtype=np.intp)
-    requested = np.unique(np.asarray(sizes, dtype=float))
+    expected = f"whole numbers from 1 to {most}, four fifths of the rows"
+    requested = np.unique(read_numbers("sizes", sizes, expected))
     if not len(requested) or requested[0] < 1 or requested[-1] > most or (requested % 1).any():
-        raise DataError(f"sizes are {sizes!r:.60}; expected whole numbers from 1 to {most}, four fifths of the rows.")
+        raise DataError.wrong_type("sizes", short_repr(sizes), expected)
     return requested.astype(np.intp)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from tallybayes._utils.parameter_checks import read_numbers
 from tallybayes.errors import DataError, EstimateError, NotForgettableError
 from tallybayes.estimation.resampling.folds import Folds
 from tallybayes.estimation.resampling.held_out import HoldOut, HoldOutRows
@@ -72,7 +73,7 @@ def prior_path(
     >>> tb.prior_path(tb.NaiveBayes(), coins, "y", [0.01, 1, 100]).by_log_loss
     100.0
     """
-    strengths = np.asarray(grid, dtype=float)
+    strengths = read_numbers("grid", grid, "one or more positive numbers")
     if strengths.ndim != 1 or not len(strengths) or not (np.isfinite(strengths) & (strengths > 0)).all():
         raise DataError.wrong_type("grid", repr(grid), "one or more positive numbers")
     if not read_estimate(getattr(model, "estimate", "mle")).has_prior:

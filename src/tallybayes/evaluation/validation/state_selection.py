@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tallybayes._utils.parameter_checks import check_count, is_integer_at_least, random_generator
+from tallybayes._utils.parameter_checks import check_count, is_integer_at_least, random_generator, read_list
 from tallybayes._utils.progress import progress
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
@@ -80,14 +80,14 @@ def select_n_states(
     >>> result.n_states, sorted(result.model.emission_[0].round(0).ravel().tolist())
     (2, [4.0, 12.0])
     """
-    numbers = list(candidates)
+    numbers = read_list("candidates", candidates, "a list of numbers of states")
     _check_arguments(model, numbers, by, folds)
     sequences, weight = _open_weighted(X, lengths, sequence, order, sample_weight)
     rng = random_generator(random_state)
     base = clone(model)
     if base.random_state is None:
         base.random_state = int(rng.integers(2**31))
-    base.n_init = max(int(base.n_init), int(n_init))
+    base.n_init = max(int(base.n_init), check_count("n_init", n_init))
     splits, held_out = _splits(sequences, weight, int(folds), rng) if by == "held_out" else ([], "")
     results = [
         _candidate(clone(base).set_params(n_states=int(number)), sequences, weight, splits)

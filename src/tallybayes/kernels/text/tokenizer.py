@@ -76,6 +76,7 @@ class TokenRule:
         for name in ("lowercase", "characters"):
             if getattr(self, name) not in (True, False):
                 raise DataError(f"{name} is {short_repr(getattr(self, name))}; expected True or False.")
+            object.__setattr__(self, name, bool(getattr(self, name)))
         try:
             low, high = (int(n) if n == int(n) else 0 for n in self.ngram_range)
         except (TypeError, ValueError):
@@ -134,7 +135,11 @@ def tokenize(
     ['in']
     """
     ngram_range = tuple(ngram_range) if isinstance(ngram_range, list) else ngram_range
-    token_rule = _rule(rule, lowercase, ngram_range, characters)
+    arguments = rule, lowercase, ngram_range, characters
+    try:
+        token_rule = _rule(*arguments)
+    except TypeError:  # an argument that is not hashable is invalid
+        token_rule = TokenRule(*arguments)
     if isinstance(text, str):
         text = text.encode("utf-8", "surrogatepass")
     elif not isinstance(text, bytes | bytearray | memoryview):

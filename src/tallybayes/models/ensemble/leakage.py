@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import check_count
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, TallybayesError, printable
@@ -103,7 +104,7 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     labels.check_complete("Drop the unlabeled rows.")
     check_columns(table, shape.target)
     codes = np.unique(labels.codes, return_inverse=True)[1]
-    fold = random_folds(codes, max(2, min(int(folds), table.n_rows)), random_state)
+    fold = random_folds(codes, min(check_count("folds", folds, 2), table.n_rows), random_state)
     names = tuple(name for name in table.columns if name != shape.target)
     families = select_families_by_fold(table, names, shape.target, None, fold).by_fold
     return leaks(table, shape.target, families, CountedFolds(codes, fold, None))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import read_numbers
 from tallybayes.data.array_input import unmerged
 from tallybayes.data.concatenated_table import ConcatenatedTable
 from tallybayes.data.counting import check_weight_range
@@ -173,7 +174,7 @@ def step_weights(weight: SampleWeights, sequences: Sequences) -> np.ndarray | No
     """Return one valid weight per sequence."""
     if weight is None:
         return None
-    array = np.asarray(weight, dtype=np.float64)
+    array = read_numbers("sample_weight", weight, "one number for every sequence")
     if array.shape != (sequences.n_sequences,):
         raise DataError.wrong_shape("sample_weight", array.shape, f"({sequences.n_sequences},), one for every sequence")
     return check_weight_range(array)

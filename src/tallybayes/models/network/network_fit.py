@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes._utils.parameter_checks import read_list
 from tallybayes.data.counting import check_weight, count
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source
@@ -118,7 +119,7 @@ def open_rows(model: BayesianNetwork, X: Rows, names: ColumnNames = None, *, ref
 
 def open_training_table(data: Rows, sample_weight: SampleWeights, names: ColumnNames) -> tuple[Table, SampleWeights]:
     """Open rows as a table; weights in a column of the data are removed from the table."""
-    table = open_table(data, None if names is None else list(names))
+    table = open_table(data, None if names is None else read_list("names", names))
     if isinstance(sample_weight, str):
         column = sample_weight
         sample_weight = column_weights(table, column)

@@ -245,11 +245,11 @@ def test_penalties_are_stated(model, said):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"sizes": [0]}, "sizes are"),
+        ({"sizes": [0]}, "sizes is"),
         ({"sizes": [121]}, "from 1 to 120"),
-        ({"sizes": []}, "sizes are"),
-        ({"sizes": 50.5}, "sizes are 50.5"),
-        ({"sizes": [0.1, 0.5]}, "sizes are"),
+        ({"sizes": []}, "sizes is"),
+        ({"sizes": 50.5}, "sizes is 50.5"),
+        ({"sizes": [0.1, 0.5]}, "sizes is"),
         ({"sizes": [1, 2.5]}, "whole numbers"),
         ({"n_repeats": 0}, "n_repeats is 0"),
         ({"n_repeats": True}, "n_repeats is True"),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import check_count
-from tallybayes.errors import DataError, printable
+from tallybayes._utils.parameter_checks import check_count, check_mass
+from tallybayes.errors import printable
 from tallybayes.families._shared.cdf import mixture_quantile
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.protocols.degenerate_estimates import pooled_value
@@ -67,8 +67,7 @@ def _history(hmm: EstimatedHMM, sequences: Sequences, start: int, stop: int) -> 
 def check_forecast_parameters(horizon: object, mass: object) -> None:
     """Raise DataError if the horizon is not a positive integer, or the mass not a number between 0 and 1."""
     check_count("horizon", horizon)
-    if not isinstance(mass, int | float | np.number) or not 0 < mass < 1:
-        raise DataError.wrong_type("mass", repr(mass), "a number between 0 and 1")
+    check_mass(mass)
 
 
 def forecast_from(hmm: EstimatedHMM, filtered: np.ndarray, horizon: int, mass: float, history: History) -> Forecast:

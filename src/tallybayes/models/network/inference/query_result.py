@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tallybayes._utils.parameter_checks import check_mass
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.network.inference.student_t_mixture import StudentTMixture
@@ -228,8 +229,7 @@ class QueryResult(Result, Mapping[Any, Any]):
         -------
         ndarray of shape (2,)
         """
-        if not isinstance(mass, int | float | np.number) or not 0 < mass < 1:
-            raise DataError.wrong_type("mass", repr(mass), "a number between 0 and 1")
+        check_mass(mass)
         return np.asarray(self.quantile([(1 - mass) / 2, (1 + mass) / 2]))
 
     def marginal(self, *nodes: Name) -> QueryResult:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tallybayes._utils.parameter_checks import StringOptions, check_count, random_generator
+from tallybayes._utils.parameter_checks import StringOptions, check_count, check_mass, random_generator
 from tallybayes._utils.progress import progress, progress_of
 from tallybayes.errors import DataError, EstimateError, TooLargeError
 from tallybayes.models.network.bde_prior import BDe
@@ -128,9 +128,7 @@ def learn_structure(
     tabu_length = check_count("tabu_length", 20 if tabu_length is None else tabu_length, 0)
     n_restarts = check_count("n_restarts", 5 if n_restarts is None else n_restarts, 0)
     n_bootstrap = check_count("n_bootstrap", n_bootstrap, 0)
-    alpha = 0.01 if alpha is None else alpha
-    if not isinstance(alpha, float | np.floating) or not 0 < alpha < 1:
-        raise DataError.wrong_type("alpha", repr(alpha), "a number between 0 and 1")
+    alpha = 0.01 if alpha is None else check_mass(alpha, "alpha")
     scoring = read_score(score)
     rows = read_rows(data, columns, sample_weight, names, missing)
     constraints = read_constraints(rows.names, required, forbidden, tiers, max_parents)
@@ -139,7 +137,7 @@ def learn_structure(
 
     def search(cache: ScoreCache, what: str) -> SearchResult:
         if method == "pc":
-            marks, n_tests = pc_marks(cache.rows, constraints, float(alpha))
+            marks, n_tests = pc_marks(cache.rows, constraints, alpha)
             return masks_of(consistent_extension(marks)), n_tests
         if method == "exact":
             return exact_search(cache, constraints)

@@ -9,7 +9,7 @@ from scipy import integrate, optimize, sparse, stats
 from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
-from tallybayes.errors import DataError, EstimateError, LabelError, PriorError
+from tallybayes.errors import DataError, EstimateError, LabelError
 from tallybayes.models.classification.methods import uncertainty
 
 CLASSES = [0, 1, 2]
@@ -357,9 +357,9 @@ def test_what_is_refused():
     with pytest.raises(NotFittedError):
         tb.NaiveBayes().predict_proba_interval([[1.0]])
     for mass in (0, 1, 1.5, float("nan")):
-        with pytest.raises(PriorError, match="mass"):
+        with pytest.raises(DataError, match="mass"):
             model.predict_proba_interval([[1.0]], mass)
-        with pytest.raises(PriorError, match="mass"):
+        with pytest.raises(DataError, match="mass"):
             model.predict_set([[1.0]], mass)
     for n_draws in (38, 0, 400.0, True, None):
         with pytest.raises(EstimateError, match="at least 39"):
