@@ -367,11 +367,11 @@ def against_peers(results: Results, ours: str) -> str:
     peers = [one for one in results.contenders if one in PEERS]
     rows = []
     for table in results.tables:
-        splits = results.splits(table, ours)
-        found = {one: results.mean(table, one, "log loss", splits) for one in peers}
-        found = {one: loss for one, loss in found.items() if set(splits) <= set(results.splits(table, one))}
-        if not splits or not found:
+        there = [one for one in peers if results.splits(table, one)]
+        splits = results.splits(table, ours, *there)
+        if not splits or not there:
             continue
+        found = {one: results.mean(table, one, "log loss", splits) for one in there}
         best = min(found, key=found.__getitem__)
         loss = results.mean(table, ours, "log loss", splits)
         cells = [results.cells[table, ours, s] for s in splits]
