@@ -171,7 +171,8 @@ class EstimatedFactors:
         """The `scorers`; raise EstimateError if a named group has zero variance."""
         if self.groups is not None and self.fixed_parameters is None:
             for scorer, (_, counted) in zip(self.scorers, self.pairs, strict=True):
-                check_nonzero_variance(scorer, counted, self.groups)
+                if not scorer.predictive:
+                    check_nonzero_variance(scorer, counted, self.groups)
         return self.scorers
 
     def posterior(self, number: int) -> Any:

@@ -147,8 +147,8 @@ def make_factor_scorer(
 
 
 def check_nonzero_variance(scored: FactorScorer, statistics: Any, groups: Sequence[Any]) -> None:
-    """Raise EstimateError if a group has zero variance, and so no density, under maximum likelihood."""
-    lost = None if scored.predictive else first_degenerate_group(scored.family, scored.parameters, statistics)
+    """Raise EstimateError if a group has zero variance, and so no density, in point estimates."""
+    lost = first_degenerate_group(scored.family, scored.parameters, statistics)
     if lost is None:
         return
     group, column = lost

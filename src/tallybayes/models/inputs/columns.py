@@ -39,6 +39,14 @@ _IGNORE = "ignore"  # in place of a family: the column is dropped
 _REASONS = ("columns= does not name it", "columns= ignores it")
 
 
+class Request(NamedTuple):
+    """Columns for which the parameter ``columns`` has one family, ``"auto"``, ``"suggest"`` or ``"ignore"``."""
+
+    names: tuple[Name, ...]
+    family: Any
+    is_named: bool = False  # whether a key of a mapping names these columns
+
+
 class Columns(NamedTuple):
     """Blocks of like columns with their families, and the reasons of dropped columns."""
 
@@ -76,35 +84,30 @@ def read_columns(
     requested = requested_families(columns, features)
     left_out: dict[Name, str] = {}
     if isinstance(columns, Mapping):
-        n_named = len(columns) - (... in columns)
-        for number, (names, family) in enumerate(requested):
-            if family == _IGNORE:
-                left_out |= dict.fromkeys(names, _REASONS[number < n_named])
-    else:
-        n_named = 0
-        family = requested[0][1] if requested else None
+        left_out = {name: _REASONS[r.is_named] for r in requested if r.family == _IGNORE for name in r.names}
+    elif requested:
+        family = requested[0].family
         is_joint = isinstance(family, Family) and not family.columnwise and family.cell_type != "text"
         if is_joint and not any(map(table.is_block, features)):
-            requested = [(tuple(features), family)]
+            requested = [Request(tuple(features), family)]
     if table.matrix is None:
-        left_out = _unread(requested, n_named, table) | left_out
+        left_out = _unread([r for r in requested if left_out.keys().isdisjoint(r.names)], table) | left_out
     if left_out:
-        requested = [(names, family) for names, family in requested if left_out.keys().isdisjoint(names)]
+        requested = [r for r in requested if left_out.keys().isdisjoint(r.names)]
     return _resolve_options(requested, left_out, table, given, weight)
 
 
-def _unread(requested: Sequence[tuple[tuple[Name, ...], Any]], n_named: int, table: Table) -> dict[Name, str]:
+def _unread(requested: Sequence[Request], table: Table) -> dict[Name, str]:
     """Return the columns that are neither numeric, categorical nor text, with the reasons, and warn of them.
 
-    Raise DataError if there is no other column, or if such a column has a family or is among the first `n_named`.
+    Raise DataError if there is no other column, or if the user names such a column or a family for it.
     """
-    read = [(n, names, family) for n, (names, family) in enumerate(requested) if family != _IGNORE]
-    read = [(n, names, f) for n, names, f in read if not isinstance(f, Family) or f.cell_type != "text"]
-    known = {name for _, names, _ in read for name in names}
+    read = [r for r in requested if not isinstance(r.family, Family) or r.family.cell_type != "text"]
+    known = {name for r in read for name in r.names}
     reasons = {name: reason for name in table.columns if name in known and (reason := table.unread(name))}
     if reasons:
-        named = {name for n, names, f in read if n < n_named or isinstance(f, Family) for name in names}
-        is_alone = not any(f != _IGNORE and reasons.keys().isdisjoint(names) for names, f in requested)
+        named = {name for r in read if r.is_named or isinstance(r.family, Family) for name in r.names}
+        is_alone = not any(reasons.keys().isdisjoint(r.names) for r in requested)
         table.check_not_nested(name for name in reasons if is_alone or name in named)
         warn_unread(reasons)
     return reasons
@@ -120,20 +123,20 @@ def column_factors(
     return [Factor(names, (target,), family) for names, family in found.blocks], found.dropped_columns
 
 
-def requested_families(columns: Any, features: list[Name]) -> list[tuple[tuple[Name, ...], Any]]:
+def requested_families(columns: Any, features: list[Name]) -> list[Request]:
     """Return the family or string option of all features, by the keys of ``columns``; those of the key ``...`` last."""
     if not isinstance(columns, Mapping):
         family = read_family(columns, "columns")
-        return [((name,), family) for name in features]
+        return [Request((name,), family) for name in features]
     keys = _Keys(features)
     named = [(keys.columns(key), key) for key in columns if key is not ...]
     repeated = _repeated([name for names, _ in named for name in names])
     if repeated is not None:
         raise DataError(f"column {repeated!r} has two families in columns=; expected one.")
-    requested = [(names, _read_entry(columns[key], short_repr(key))) for names, key in named]
+    requested = [Request(names, _read_entry(columns[key], short_repr(key)), True) for names, key in named]
     rest = _read_entry(columns.get(..., _IGNORE), "...")
     known = {name for names, _ in named for name in names}
-    return requested + [((name,), rest) for name in features if name not in known]
+    return requested + [Request((name,), rest) for name in features if name not in known]
 
 
 def _read_entry(family: Any, key: str) -> Any:
@@ -177,11 +180,11 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
 
 def columns_with_option(columns: Any, features: list[Name], word: str) -> set[Name]:
     """Return the columns for which ``columns`` has a string option: ``"auto"`` or ``"suggest"``."""
-    return {name for names, family in requested_families(columns, features) if family == word for name in names}
+    return {name for r in requested_families(columns, features) if r.family == word for name in r.names}
 
 
 def _resolve_options(
-    chosen: list[tuple[tuple[Name, ...], Any]],
+    chosen: list[Request],
     left_out: dict[Name, str],
     table: Table,
     given: Name | None,
@@ -189,12 +192,12 @@ def _resolve_options(
 ) -> Columns:
     """Replace the string options by families."""
     suggested: dict[Name, ColumnSuggestion] = {}
-    if requested := [name for names, family in chosen if family == "suggest" for name in names]:
+    if requested := [name for r in chosen if r.family == "suggest" for name in r.names]:
         suggested = {one.column: one for one in select_families(table, requested, given, weight)}
         left_out |= {name: one.remark for name, one in suggested.items() if one.dropped_columns}
         warn_dropped_text(table, left_out)
     families: list[Block] = []
-    for names, family in chosen:
+    for names, family, _ in chosen:
         if isinstance(family, Family):
             families.append((names, family))
         elif family == "auto":
