@@ -272,7 +272,9 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
         """Return the factor in the family of `covariance`; a chosen one is that of the tally."""
-        family = factor.family if self.covariance == "auto" else self.families[self.covariance]()
+        if self.covariance == "auto" and type(factor.family) in self.families.values():
+            return factor
+        family = self.families["full" if self.covariance == "auto" else self.covariance]()
         return Factor(factor.columns, factor.given, family)
 
     def _check_has_likelihood_measures(self, what: str) -> None:

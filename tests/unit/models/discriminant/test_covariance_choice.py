@@ -105,6 +105,12 @@ def test_the_choice_stays(tmp_path):
     assert model.reestimate(covariance="tied").covariance_ == "tied"
     counted = tb.GaussianDiscriminant().fit_tally(tb.GaussianDiscriminant("tied").fit(X, y).tally_)
     assert counted.covariance_ == "full"  # of a tally without a choice
+    naive = tb.NaiveBayes().fit(X, y)
+    columns = tb.GaussianDiscriminant().fit_tally(naive.tally_)
+    assert columns.covariance_ == "diagonal"
+    np.testing.assert_allclose(columns.predict_proba(X), naive.predict_proba(X), rtol=1e-9)
+    counts = tb.NaiveBayes(tb.Poisson()).fit(np.abs(X).round(), y)
+    assert tb.GaussianDiscriminant().fit_tally(counts.tally_).covariance_ == "full"
 
 
 def test_models_of_one_choice_merge():
