@@ -219,9 +219,13 @@ def _choose(
         return {"none": _mean_loss(before, weights)}, "none", None
     fold = random_folds(codes, _FOLDS, 0)
     start = fit_temperature_scaling(log_proba, codes, weights)
-    losses = {"none": before}
-    for method in ("temperature", "isotonic"):
-        losses[method] = _losses(cross_fitted(method, log_proba, codes, weights, fold, start=start), codes)
+    scaled = np.empty(len(codes))
+    for k in range(_FOLDS):
+        part, rest = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        scaling = fit_temperature_scaling(log_proba[rest], codes[rest], weights[rest], start)
+        scaled[part] = -log_proba_of_true_class(log_proba[part], codes[part], scaling)
+    isotonic = _losses(cross_fitted("isotonic", log_proba, codes, weights, fold), codes)
+    losses = {"none": before, "temperature": scaled, "isotonic": isotonic}
     loss_by_method = {method: _mean_loss(loss, weights) for method, loss in losses.items()}
     gain = losses["temperature"] - losses["isotonic"]
     mean = loss_by_method["temperature"] - loss_by_method["isotonic"]
@@ -238,12 +242,11 @@ def cross_fitted(
     fold: np.ndarray,
     *,
     ordered: bool = False,
-    start: TemperatureScaling | None = None,
 ) -> np.ndarray:
     """Calibrate held-out log probabilities, those of every fold by a calibration fitted to the other folds.
 
-    If ``ordered``, it is fitted to earlier folds only. ``start`` is an initial value of the temperature. Rows of fold
-    −1, which were not held out, are not changed, nor is a fold without others.
+    If ``ordered``, it is fitted to earlier folds only. Rows of fold −1, which were not held out, are not changed, nor
+    is a fold without others.
     """
     calibrated = log_proba.copy()
     weights = np.ones(len(codes)) if weight is None else weight
@@ -258,8 +261,7 @@ def cross_fitted(
             calibrated[part] = apply_isotonic(odds[part], functions)
         return calibrated
     for part, rows in parts:
-        used = log_proba[rows], codes[rows], weights[rows]
-        calibration = fit_calibration(method, *used) if method == "auto" else _fit(method, *used, 0.0, start)
+        calibration = fit_calibration(method, log_proba[rows], codes[rows], weights[rows])
         calibrated[part] = calibration.apply(log_proba[part])
     return calibrated
 

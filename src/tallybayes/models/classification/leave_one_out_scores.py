@@ -114,8 +114,8 @@ def _joint_left_out(
     estimates: EstimatedClassifier, rows: CountedRows, part: slice | np.ndarray, log_prior: np.ndarray
 ) -> np.ndarray:
     """Return log p(class, row) without each row; NaN for rows that need other counts."""
-    table = rows.table.rows(part)
     group = rows.codes[part]
+    table = rows.table if len(group) == rows.table.n_rows else rows.table.rows(part)  # its levels are encoded already
     own = np.zeros(len(group))
     together = np.zeros(log_prior.shape)
     apart: list[FactorScorer] = []
