@@ -175,14 +175,13 @@ def table(
     >>> tb.NaiveBayes().fit(tb.table(path, null_values=["?"]), "picnic").predict([{"sky": "rain"}])
     array(['no'], dtype='<U3')
     """
-    import pyarrow as pa
-
     StringOptions(ON_BAD).check("on_bad", on_bad)
     for name, several in {"columns": columns, "names": names, "null_values": null_values}.items():
         if several is not None:
             read_list(name, several, "a list of strings")
-    arrow_types = dict(types or {})
-    arrow_types |= {name: pa.type_for_alias(kind) for name, kind in arrow_types.items() if isinstance(kind, str)}
+    arrow_types = {name: _arrow_type(name, kind) for name, kind in (types or {}).items()}
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise DataError.wrong_type("delimiter", repr(delimiter), "one character, such as ';'")
     text = {"names": names, "delimiter": delimiter, "encoding": encoding, "on_bad": on_bad}
     paths: Any = [data] if _is_file(data) else data
     in_files = isinstance(paths, list | tuple) and paths and all(map(_is_file, paths))
@@ -260,6 +259,17 @@ def _open_files(
         source = _of_kind(kinds, paths, text, types)
         weakref.finalize(source, copies.pop_all().close)
     return source
+
+
+def _arrow_type(name: str, kind: Any) -> Any:
+    """Return the Arrow type of a column by its name; raise DataError if there is no such type."""
+    import pyarrow as pa
+
+    try:
+        return pa.type_for_alias(kind) if isinstance(kind, str) else kind
+    except ValueError:
+        expected = "a type of Arrow, such as 'string', 'int64' or 'float64'"
+        raise DataError.wrong_type(f"the type of column {name!r}", repr(kind), expected) from None
 
 
 def _of_kind(kinds: set[str], paths: list[str], text: dict[str, Any], types: Mapping[str, Any] | None) -> Source:

@@ -109,7 +109,7 @@ _HINTS = {
 _PHRASES = {
     "names=[...]": "--names NAME …",
     "sample_weight": "--weight",
-    "n_components is": "--components is",
+    "n_components": "--components",
     "n_states is": "--states is",
     "degree is": "--degree is",
     "a file written by Receipt.save": "a file of 'tally forget --receipt'",

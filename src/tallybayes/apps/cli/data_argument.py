@@ -104,7 +104,9 @@ class OpenResources(contextlib.ExitStack):
             options = {name: None if value in ("utf8", "error") else value for name, value in reading.options().items()}
             given = [name for name, value in options.items() if value is not None]
             if given:
-                raise UsageError(f"--{given[0].replace('_', '-')} applies to files; found the database {data}.")
+                raise UsageError(
+                    f"--{given[0].replace('_', '-')} applies to files; found the database {data}; expected a file."
+                )
             connection = self.connect(data)
             table = tb.table(connection, _query(connection, data, reading))
         else:

@@ -48,7 +48,9 @@ class SequenceColumns:
         """Raise UsageError if a column of sequences is passed for a model of rows."""
         if self.sequence or self.order:
             kind = type(model).__name__
-            raise UsageError(f"--sequence and --order apply to hidden Markov models; found {with_article(kind)}.")
+            raise UsageError(
+                f"--sequence and --order apply to hidden Markov models; found {with_article(kind)}.\n    Omit them."
+            )
 
 
 @Parameter(name="*")
@@ -79,7 +81,9 @@ class RowColumns(SequenceColumns):
             if self.target is None and method != "fit":
                 raise UsageError("missing option --target: the column with the states of the hidden Markov model.")
             if self.weight is not None:
-                raise UsageError("--weight applies to rows; a hidden Markov model is fitted to sequences.")
+                raise UsageError(
+                    "--weight applies to rows; a hidden Markov model is fitted to sequences.\n    Omit --weight."
+                )
         else:
             self.check_no_sequence(inner)
         if not hasattr(model, method):

@@ -79,7 +79,7 @@ def check(options: CheckOptions) -> int:
         _write(name, verdict, options, alone=files == ("-",))
     sys.stdout.flush()
     if not codes:
-        raise StoreError(f"{' '.join(files)} contains no mail.")
+        raise StoreError(f"{' '.join(files)} contains no mail; expected files or folders of mail.")
     return max(codes, key=(CODES["ham"], CODES["unsure"], CODES["spam"], ERROR).index)
 
 
@@ -163,7 +163,7 @@ def _write(name: str, verdict: Verdict | OSError, options: CheckOptions, alone: 
 def _check_through(options: CheckOptions, thresholds: Thresholds) -> int:
     """Copy the mail to standard output with a header. After an error, copy it unchanged and raise the error."""
     if len(options.files) > 1:
-        raise CheckUsageError(f"--header passes one mail through; found {len(options.files)} files.")
+        raise CheckUsageError(f"--header passes one mail through; found {len(options.files)} files; expected one.")
     path = options.files[0] if options.files else "-"
     target = sys.stdout.buffer
     with open(path, "rb") if path != "-" else contextlib.nullcontext(sys.stdin.buffer) as source:

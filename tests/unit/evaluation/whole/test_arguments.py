@@ -40,6 +40,11 @@ def test_arguments_with_a_model(model, function, arguments, message):
         (lambda: tb.count({"x": [1]}, ["x"]), r"factors is a list with 'x'(.|\n)*Such as \[tb.Factor"),
         (lambda: tb.tokenize("a", rule=[]), r"the rule of tokens is \[\]; expected 'words' or 'sklearn'"),
         (lambda: tb.table("rows.csv", columns="x"), "columns is 'x'; expected a list of strings"),
+        (lambda: tb.table("rows.csv", delimiter=";;"), "delimiter is ';;'; expected one character"),
+        (
+            lambda: tb.table("rows.csv", types={"x": "word"}),
+            "the type of column 'x' is 'word'; expected a type of Arrow",
+        ),
         (lambda: tb.table("rows.csv", on_bad="drop"), "on_bad is 'drop'; expected 'error', 'missing' or 'skip'"),
         (lambda: tb.find_leakage(ROWS, LABELS, folds="ten"), "folds is 'ten'; expected a whole number of at least 2"),
         (lambda: tb.learn_structure({"x": [1]}, names=1), "names is 1; expected a list of names"),

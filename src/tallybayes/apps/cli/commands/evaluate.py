@@ -65,7 +65,9 @@ def evaluate(
 
             sequence = columns.require_sequence()
             if by or columns.weight:
-                raise UsageError("--by and --weight apply to rows; a hidden Markov model is evaluated on sequences.")
+                raise UsageError(
+                    "--by and --weight apply to rows; a hidden Markov model is evaluated on sequences.\n    Omit them."
+                )
             rows = read_steps(source, sequence, columns.order).sequences
             states = None if columns.target is None else [part[columns.target].to_pylist() for part in rows]
             result: Any = tb.evaluate(fitted, rows, states, mass=mass)

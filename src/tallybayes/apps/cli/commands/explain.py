@@ -62,7 +62,7 @@ def explain(
     if show_work and json:
         raise UsageError("--show-work and --json exclude each other; pass one of them.")
     if min(row) < 1:
-        raise UsageError(f"--row is {min(row)}; the first row is 1.")
+        raise UsageError(f"--row is {min(row)}; expected 1 or more: the first row is 1.")
     other = None if against is None else by_text(classifier.classes_.tolist(), against)
     with OpenResources() as resources:
         tables = _rows(read_by(classifier, resources.source(data, reading)), row)
@@ -91,7 +91,7 @@ def _rows(source: tb.Source, numbers: tuple[int, ...]) -> list[pa.Table]:
             break
     missing = [row for row in numbers if row not in tables]
     if missing:
-        raise CommandError(f"--row is {missing[0]:,}; {source.name} has {first - 1:,} rows.")
+        raise CommandError(f"--row is {missing[0]:,}; expected at most {first - 1:,}, the rows of {source.name}.")
     return [tables[row] for row in numbers]
 
 

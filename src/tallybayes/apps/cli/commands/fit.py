@@ -159,7 +159,10 @@ def fit(
                 raise UsageError("--like sets the kind and the parameters of the model; pass no other model option.")
             other = load(like_model)
             if isinstance(other, tb.Mixture):
-                raise UsageError(f"--like requires a model whose tallies can be merged; {like_model} is a Mixture.")
+                raise UsageError(
+                    f"--like requires a model whose tallies can be merged; {like_model} is a Mixture.\n"
+                    "    Pass --model mixture instead."
+                )
             unfitted = other.without_rows()
             roles = replace(roles, target=roles.target or target_of(other))
         kind = next(name for name, class_name in MODELS.items() if type(unfitted) is getattr(tb, class_name))
@@ -193,7 +196,7 @@ def _make_model(
             )
         return make(model, options, parents={} if structure == ("tree",) else read_structure(structure))
     if structure:
-        raise UsageError("--structure applies to --model network.")
+        raise UsageError("--structure applies to networks.\n    Add --model network, or omit --structure.")
     if model == "mixture":
         if target is not None:
             raise UsageError(

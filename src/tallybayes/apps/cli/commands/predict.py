@@ -75,7 +75,9 @@ def predict(
         else:
             columns.check_no_sequence(fitted)
             if proba and not hasattr(fitted, "predict_proba") and not isinstance(fitted, tb.BayesianNetwork):
-                raise UsageError(f"--proba applies to classifiers; found {with_article(type(fitted).__name__)}.")
+                raise UsageError(
+                    f"--proba applies to classifiers; found {with_article(type(fitted).__name__)}.\n    Omit --proba."
+                )
             n = tb.write_predictions(
                 fitted, source, output, columns.target, proba=proba, keep=list(keep), format=file_format
             )

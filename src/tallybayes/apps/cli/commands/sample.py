@@ -88,7 +88,7 @@ def _draw(model: Model, file: str, n: int, length: int, given: str | None, seed:
         )
     if hasattr(model, "graph_"):
         if given is not None:
-            raise UsageError("--class applies to classifiers.")
+            raise UsageError("--class applies to classifiers.\n    Omit --class.")
         return _columns(model.sample(n, random_state=seed))
     if isinstance(model, tb.Mixture):
         X, y = model.sample(n, random_state=seed)

@@ -102,7 +102,7 @@ def _by_store(store: str | None, paths_by_class: dict[str, tuple[str, ...]], lim
         if error is not None:
             raise error
         if not verdicts:
-            raise CommandError(f"--{label} {' '.join(paths)} has no mail.")
+            raise CommandError(f"--{label} {' '.join(paths)} has no mail; expected files or folders of mail.")
         by_class.append(verdicts)
     return by_class
 
@@ -122,7 +122,7 @@ def _prequential(
     by_class = [[result.verdict for result in results if result.is_spam == is_spam] for is_spam in (False, True)]
     for label, verdicts in zip(("ham", "spam"), by_class, strict=True):
         if not verdicts:
-            raise CommandError(f"--{label} has no mail.")
+            raise CommandError(f"--{label} has no mail; expected files or folders of mail.")
     if plot is not None:
         sizes, error, log_loss = learning_curve(results)
         curves = tb.LearningCurves(["test-then-train"], sizes, error[None, :, None], log_loss[None, :, None])

@@ -56,7 +56,7 @@ def explain(
 
     name, raw = next(iter(mails_in([path])), (path, None))
     if raw is None:
-        raise CommandError(f"{path} contains no mail.")
+        raise CommandError(f"{path} contains no mail; expected a file or a folder of mail.")
     with Store(store, read_only=True) as counts:
         verdict = classify_mail(counts, raw, Thresholds())
         prior, evidence = evidence_of(counts, raw)

@@ -89,7 +89,9 @@ def _draw(counts: Store, plot: str) -> None:
 
     messages = messages_of(counts, 10_000)
     if not 0 < messages.is_spam.sum() < len(messages.is_spam):
-        raise CommandError("a reliability diagram requires learned ham and learned spam.")
+        raise CommandError(
+            "a reliability diagram requires learned ham and learned spam.\n    Learn both with 'tally spam learn'."
+        )
     plain = SpamCalibration(0.0, (1.0,) * len(TOKEN_KINDS))
     for calibration, path in ((plain, _path_before(plot)), (calibration_of(counts.state()), plot)):
         draw_reliability(leave_one_out_log_odds(messages, calibration), messages.is_spam, path)
