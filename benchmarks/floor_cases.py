@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from harness import Contender
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 
@@ -527,3 +527,26 @@ def _() -> Any:
     X, y = measured(600, 12, 3), labels(600, 3)
     peer = GradientBoostingClassifier(n_estimators=67, max_depth=3, random_state=0)
     return lambda: tb.AutoClassifier().fit(X, y), lambda: peer.fit(X, y)
+
+
+@case("forest: fit of 2,000 x 12, against a random forest")
+def _() -> Any:
+    return fits(tb.CountForest(100), RandomForestClassifier(100, n_jobs=-1), measured(2000, 12, 3), labels(2000, 3))
+
+
+@case("boosting: fit of 2,000 x 12, against a random forest")
+def _() -> Any:
+    peer = RandomForestClassifier(100, n_jobs=-1)
+    return fits(tb.CountBoosting(50), peer, measured(2000, 12, 3), labels(2000, 3))
+
+
+@case("forest: predict of 5,000 x 12, against a random forest")
+def _() -> Any:
+    peer = RandomForestClassifier(100, n_jobs=-1)
+    return predicts(tb.CountForest(100), peer, measured(5000, 12, 3), labels(5000, 3))
+
+
+@case("boosting: predict of 5,000 x 12, against a random forest")
+def _() -> Any:
+    peer = RandomForestClassifier(100, n_jobs=-1)
+    return predicts(tb.CountBoosting(50), peer, measured(5000, 12, 3), labels(5000, 3))

@@ -271,14 +271,17 @@ nb::tuple python_grow_forest(const nb::tuple& rows, size_t columns_tried, bool r
 
 nb::tuple python_grow_chains(const nb::tuple& rows, size_t n_chains, size_t columns_tried, size_t max_depth,
                              int64_t min_leaf, double rate, double strength, double ridge, uint64_t seed,
-                             const nb::tuple& lengths, nb::handle outside, nb::handle base, size_t threads) {
+                             const nb::tuple& lengths, nb::handle outside, nb::handle base, nb::handle keys,
+                             uint64_t bag, size_t threads) {
   const BorrowedGrowthRows given(rows);
   const Line<int32_t> chain(outside);
   const Line<float> start(base);
+  const Line<uint64_t> names(keys);
+  require(names.size() == given.rows.n);
   require(chain.size() == given.rows.n && start.size() == given.rows.n_classes && n_chains > 0 && lengths.size() == 3);
   const ChainOptions options{n_chains, columns_tried, max_depth, min_leaf, rate, strength, ridge, seed,
                              nb::cast<size_t>(lengths[0]), std::max<size_t>(1, nb::cast<size_t>(lengths[1])),
-                             nb::cast<size_t>(lengths[2]), chain.data(), start.data()};
+                             nb::cast<size_t>(lengths[2]), chain.data(), start.data(), names.data(), bag};
   GrownChains grown;
   {
     const nb::gil_scoped_release released;
@@ -314,7 +317,8 @@ void define_forests(nb::module_& module) {
              nb::arg("first_tree"), nb::arg("n_trees"), nb::arg("threads"));
   module.def("grow_chains", &python_grow_chains, nb::arg("rows"), nb::arg("n_chains"), nb::arg("columns_tried"),
              nb::arg("max_depth"), nb::arg("min_leaf"), nb::arg("rate"), nb::arg("strength"), nb::arg("ridge"),
-             nb::arg("seed"), nb::arg("lengths"), nb::arg("outside"), nb::arg("base"), nb::arg("threads"));
+             nb::arg("seed"), nb::arg("lengths"), nb::arg("outside"), nb::arg("base"), nb::arg("keys"),
+             nb::arg("bag"), nb::arg("threads"));
 }
 
 }  // namespace tallybayes

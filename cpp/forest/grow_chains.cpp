@@ -29,15 +29,15 @@ struct Bin {
 class ChainGrower {
  public:
   ChainGrower(const GrowthRows& rows, const ChainOptions& options, const uint8_t* by_row, size_t number)
-      : data_(rows), options_(options), number_(number), random_(options.seed, number), draw_(rows.n_columns),
+      : data_(rows), options_(options), by_row_(by_row), number_(number), random_(options.seed, number), draw_(rows.n_columns),
         score_(rows.n * rows.n_classes), proba_(rows.n * rows.n_classes), shares_(rows.n * rows.n_classes),
         bag_weight_(rows.n), leaf_(rows.n) {
     for (size_t c = 0; c < rows.n_classes; c++) std::fill_n(score_.data() + c * rows.n, rows.n, options.base[c]);
     update_proba();
     for (size_t i = 0; i < rows.n; i++) {
       bag_weight_[i] = outside(i) ? 0 : rows.weight[i];
-      if (!outside(i)) continue;
-      outside_.push_back(i);
+      if (outside(i)) outside_.push_back(i);
+      if (!outside(i) || sampled()) continue;
       outside_codes_.insert(outside_codes_.end(), by_row + i * rows.n_columns, by_row + (i + 1) * rows.n_columns);
     }
     inverse_ = 1.0 / (fixed * static_cast<double>(rows.unit));
@@ -72,6 +72,7 @@ class ChainGrower {
   std::vector<int64_t> losses;             // after each tree, of the rows outside
 
  private:
+  bool sampled() const { return options_.bag < uint64_t{1} << 32; }
   bool outside(size_t i) const { return options_.outside[i] == static_cast<int32_t>(number_); }
 
   void update_proba() {
@@ -92,7 +93,7 @@ class ChainGrower {
     }
     rows_.clear();
     for (size_t i = 0; i < n; i++) {
-      if (outside(i)) continue;
+      if (outside(i) || !in_bag(options_.keys[i], trees.size(), options_.bag)) continue;
       const float curvature = std::max(square_[i] - mean_[i] * mean_[i], 1.0f / 65536.0f);
       rows_.push_back({static_cast<uint32_t>(i), data_.weight[i],
                        to_fixed(sign_[static_cast<size_t>(data_.y[i])] - mean_[i]), to_fixed(curvature)});
@@ -208,7 +209,7 @@ class ChainGrower {
 
   // log((n + s) / (e + s)) times the rate in every leaf; then the scores of all rows, and the loss of those outside.
   void score_leaves(const TreeInProgress& tree) {
-    find_outside_leaves(tree);
+    find_other_leaves(tree);
     const size_t n = data_.n, n_classes = data_.n_classes, n_sums = static_cast<size_t>(tree.n_leaves) * n_classes;
     std::vector<int64_t> observed(n_sums, 0), expected(n_sums, 0);
     for (size_t i = 0; i < n; i++) {
@@ -243,21 +244,27 @@ class ChainGrower {
     scores.push_back(std::move(added));
   }
 
-  void find_outside_leaves(const TreeInProgress& tree) {
+  // Of the rows that the tree was not grown from.
+  void find_other_leaves(const TreeInProgress& tree) {
     GrownTrees one;
     one.roots.push_back(static_cast<int64_t>(tree.nodes.size()));
     one.nodes = tree.nodes, one.masks = tree.masks;
     const Trees walked(one, data_.n_columns);
     const size_t step = 4096;
-    for (size_t first = 0; first < outside_.size(); first += step) {
-      const size_t n = std::min(step, outside_.size() - first);
-      finder_.find(walked, 0, outside_codes_.data() + first * data_.n_columns, n);
-      for (size_t k = 0; k < n; k++) leaf_[outside_[first + k]] = static_cast<int32_t>(finder_.leaf[k]);
+    const size_t n_rows = sampled() ? data_.n : outside_.size();
+    const uint8_t* codes = sampled() ? by_row_ : outside_codes_.data();
+    for (size_t first = 0; first < n_rows; first += step) {
+      const size_t n = std::min(step, n_rows - first);
+      finder_.find(walked, 0, codes + first * data_.n_columns, n);
+      for (size_t k = 0; k < n; k++) {
+        leaf_[sampled() ? first + k : outside_[first + k]] = static_cast<int32_t>(finder_.leaf[k]);
+      }
     }
   }
 
   const GrowthRows& data_;
   const ChainOptions& options_;
+  const uint8_t* by_row_;
   size_t number_;
   Random random_;
   ColumnDraw draw_;

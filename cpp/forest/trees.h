@@ -139,6 +139,8 @@ struct ChainOptions {
   size_t most_trees, step, patience;  // trees of a chain; grown `step` at a time
   const int32_t* outside;             // of each row, the chain that is not grown from it
   const float* base;                  // log score of every class before the first tree
+  const uint64_t* keys;               // of the rows: splits of a tree are searched in a sample of them
+  uint64_t bag;
 };
 
 struct GrownChains {

@@ -282,6 +282,8 @@ def grow_chains(
     lengths: tuple[int, int, int],
     outside: AnyArray,
     base: AnyArray,
+    keys: AnyArray,
+    bag: int,
     threads: int,
 ) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array]: ...
 def distinct_strings(

@@ -371,7 +371,9 @@ def grow_chains(
     rows: GrowthRows,
     outside: AnyArray,
     base: AnyArray,
+    keys: AnyArray,
     *,
+    bag: float,
     n_chains: int,
     columns_tried: int,
     max_depth: int,
@@ -387,7 +389,7 @@ def grow_chains(
 ) -> tuple[Trees, ChainScores, Float64Array]:
     """Return chains of boosted trees, their scores, and the held-out loss after each tree, in nats.
 
-    A tree is grown on the residuals of its chain, of the rows that are not outside it. A leaf adds
+    A tree is grown on the residuals of its chain, of a sample of the rows that are not outside it. A leaf adds
     rate · log((n + strength) / (e + strength)) to the score of each class: n is the weight of its rows, and e the
     weight that the chain before that tree expects. Growing ends once the loss of the rows outside has not improved for
     `patience` trees; the trees up to the lowest loss are returned.
@@ -399,6 +401,9 @@ def grow_chains(
         The chain that is not grown from each row.
     base : float32 array of shape (classes,)
         The log score of every class before the first tree.
+    keys : uint64 array of shape (n,)
+    bag : float
+        The proportion of the rows in which the splits of a tree are searched. Leaves have all rows.
     n_chains, columns_tried, max_depth, min_leaf : int
     rate, strength : float
     ridge : float
@@ -412,5 +417,6 @@ def grow_chains(
     grow = getattr(implementation_for(_reference_growth), "grow_chains", _reference_growth.grow_chains)
     shape = n_chains, columns_tried, max_depth, min_leaf, rate, strength, ridge, seed, (most_trees, step, patience)
     bags = np.ascontiguousarray(outside, dtype=np.int32), np.ascontiguousarray(base, dtype=np.float32)
-    roots, nodes, masks, scores, loss = grow(rows.flat(), *shape, *bags, n_threads(threads))
+    sample = np.ascontiguousarray(keys, dtype=np.uint64), int(bag * 2**32)
+    roots, nodes, masks, scores, loss = grow(rows.flat(), *shape, *bags, *sample, n_threads(threads))
     return Trees(roots, nodes, masks, rows.codes.shape[1]), ChainScores(n_chains, scores, bags[1]), loss

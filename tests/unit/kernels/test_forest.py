@@ -36,7 +36,7 @@ CHAINS = {"n_chains": 3, "columns_tried": 3, "max_depth": 2, "min_leaf": 3, "rat
 CHAINS |= {"most_trees": 12, "step": 5, "patience": 4}
 
 
-def results(rows, keys, random_cuts, seed, threads=1):
+def results(rows, keys, random_cuts, seed, threads=1, bag=1.0):
     """Everything that can be computed of some rows."""
     trees = grow_forest(rows, keys, seed=seed, first_tree=3, random_cuts=random_cuts, threads=threads, **FOREST)
     counted, groups, strength = labeled(rows), np.array([0, 1, 4]), np.full(4, 0.5)
@@ -48,7 +48,7 @@ def results(rows, keys, random_cuts, seed, threads=1):
     out += trees.held_out_proba(counted, groups, counts, choices, keys, 0.63, threads)
     outside = (keys % np.uint64(3)).astype("i4")
     base = np.log(np.full(rows.n_classes, 1 / rows.n_classes)).astype("f4")
-    trees, scores, loss = grow_chains(rows, outside, base, seed=seed, threads=threads, **CHAINS)
+    trees, scores, loss = grow_chains(rows, outside, base, keys, bag=bag, seed=seed, threads=threads, **CHAINS)
     inside = np.stack([np.where(outside == m, 0, counted.weight // 2) for m in range(3)])
     sums = trees.count_chains(counted, scores, inside, threads)
     factors = np.array([[1, 0.3, 0.2], [0, 0.5, 0.1]])
@@ -59,13 +59,13 @@ def results(rows, keys, random_cuts, seed, threads=1):
 
 @needs_forests
 @examples(40)
-@given(st.integers(0, 2**16), st.booleans(), st.integers(2, 5))
-def test_compiled_and_numpy_have_the_same_bits(seed, random_cuts, n_classes):
+@given(st.integers(0, 2**16), st.booleans(), st.integers(2, 5), st.sampled_from([0.5, 1.0]))
+def test_compiled_and_numpy_have_the_same_bits(seed, random_cuts, n_classes, bag):
     rows, keys = rows_of(seed, n_classes=n_classes)
-    fast = results(rows, keys, random_cuts, seed)
+    fast = results(rows, keys, random_cuts, seed, bag=bag)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "implementation_for", lambda module: module)
-        slow = results(rows, keys, random_cuts, seed)
+        slow = results(rows, keys, random_cuts, seed, bag=bag)
     for mine, theirs in zip(fast, slow, strict=True):
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine, theirs)

@@ -275,6 +275,8 @@ def grow_chains(
     lengths: tuple[int, int, int],
     outside: AnyArray,
     base: AnyArray,
+    keys: AnyArray,
+    bag: int,
     threads: int,
 ) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array]:
     """Return the roots, nodes, masks and leaf scores of chains of trees, and the held-out loss after each tree."""
@@ -283,7 +285,8 @@ def grow_chains(
     for number in range(n_chains):
         grower = _ChainGrower(rows, columns_tried, max_depth, min_leaf)
         grower.ridge = ridge
-        chains.append(_Chain(grower, Random(seed, number), np.asarray(outside == number), base, rate, strength))
+        random, others = Random(seed, number), np.asarray(outside == number)
+        chains.append(_Chain(grower, random, others, base, keys, bag, rate, strength))
     loss: list[int] = []
     while len(loss) < most and (not loss or int(np.argmin(loss)) + patience + 1 >= len(loss)):
         loss += [sum(chain.grow() for chain in chains) for _ in range(min(step, most - len(loss)))]
@@ -315,8 +318,17 @@ class _Chain:
     """One chain of boosted trees: its scores of all rows so far."""
 
     def __init__(
-        self, grower: _ChainGrower, random: Random, outside: AnyArray, base: AnyArray, rate: float, strength: float
+        self,
+        grower: _ChainGrower,
+        random: Random,
+        outside: AnyArray,
+        base: AnyArray,
+        keys: AnyArray,
+        bag: int,
+        rate: float,
+        strength: float,
     ) -> None:
+        self.keys, self.bag = keys, bag
         self.grower, self.random, self.outside = grower, random, outside
         self.rate, self.strength = rate, strength
         self.score = np.tile(base, (len(outside), 1))
@@ -335,7 +347,8 @@ class _Chain:
             square = square + (one * one) * proba[:, c]
         grower.gradient = grower.weight * to_fixed(sign[grower.y] - mean)
         grower.curvature = grower.weight * to_fixed(np.maximum(square - mean * mean, np.float32(2.0**-16)))
-        grower.grow_tree(np.flatnonzero(~self.outside), self.random)
+        sample = in_bag(self.keys, len(self.scores), self.bag)
+        grower.grow_tree(np.flatnonzero(~self.outside & sample), self.random)
         roots, nodes, masks = grower.grown()
         trees = Trees(roots, nodes, masks, len(grower.categorical))
         leaf = trees.leaf_of(len(roots) - 2, grower.codes.T) - trees.leaves[-2]

@@ -21,6 +21,7 @@ _OUTSIDE_FACTORS = (1.0, 0.3, 0.0)  # tried, of the largest weight of rows outsi
 _MOST_OUTSIDE = 6.0  # bounds the weight of the rows outside by 6 / (rate · trees) of the weight of the bag
 _NO_SCORE = -200.0  # log score of classes that came later, for expected counts: their probability is 0
 _RIDGE = 1.0
+_MOST_SEARCHED = 250_000  # rows in which the splits of a tree are searched, about
 
 
 class ChainOptions(NamedTuple):
@@ -280,6 +281,8 @@ def grow(
         growth,
         outside[kept],
         base,
+        rows.copy_keys()[kept],
+        bag=min(1.0, _MOST_SEARCHED / len(kept)),
         n_chains=N_CHAINS,
         columns_tried=options.n_columns(len(columns.names)),
         max_depth=options.max_depth,

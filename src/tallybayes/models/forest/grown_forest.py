@@ -17,7 +17,7 @@ from tallybayes.models.forest.counted_rows import WEIGHT_UNIT, CountedRows
 from tallybayes.models.forest.forest_counts import ForestCounts
 from tallybayes.models.forest.grown_trees import GrownTrees, fit_pool, pool_rows
 
-BAG = 0.63  # proportion of the rows that a tree is grown from
+_BAG, _MOST_IN_BAG = 0.63, 100_000  # the proportion of the rows that a tree is grown from, and about the most of them
 _TRIAL_BAG, _TRIAL_TREES, _TRIAL_ROWS = 0.5, 20, 20_000
 _MOST_DEPTH = 60
 _MIN_LEAVES = (1, 4, 16)
@@ -65,6 +65,11 @@ class GrownForest(GrownTrees):
     strength: tuple[float, ...]
 
     @property
+    def bag(self) -> float:
+        """The proportion of the rows that each tree was grown from."""
+        return bag_of(self.grown_weight)
+
+    @property
     def tree_strength(self) -> np.ndarray:
         """The strength by tree."""
         return np.repeat(np.array(self.strength), np.diff(self.groups))
@@ -84,7 +89,7 @@ class GrownForest(GrownTrees):
 
     def held_out(self, counts: ForestCounts, rows: CountedRows) -> np.ndarray:
         """Return the class probabilities of counted rows without themselves."""
-        parts = self.groups, counts.sums[0], self.tree_strength[None], rows.copy_keys(), BAG
+        parts = self.groups, counts.sums[0], self.tree_strength[None], rows.copy_keys(), self.bag
         return self.trees.held_out_proba(rows.labeled, *parts)[0][:, 0]
 
     def contributions(self, counts: ForestCounts, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,6 +146,11 @@ class GrownForest(GrownTrees):
         return {"strength": list(self.strength), "grown_weight": self.grown_weight}
 
 
+def bag_of(weight: float) -> float:
+    """Return the proportion of rows of this weight that a tree is grown from."""
+    return min(_BAG, _MOST_IN_BAG / weight)
+
+
 def _log_mean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the logarithmic mean (a − b) / (log a − log b).
 
@@ -168,19 +178,20 @@ def grow(
     growth, kept = rows.growth(columns.categorical)
     keys = rows.copy_keys()
     trees = Trees(np.zeros(1, np.int64), np.zeros((0, 3), np.int32), np.zeros((0, 32), np.uint8), len(columns.names))
+    weight = float(rows.weight.sum()) / WEIGHT_UNIT
+    bag = bag_of(weight)
     groups, strengths = [0], []
     for number, kind in enumerate(kinds):
         min_leaf, strength = _choose_options(kind, rows, columns.categorical, options, seed)
         n_more = n_trees // len(kinds) + (number < n_trees % len(kinds))
-        trees = trees.joined(_grown(kind, growth, keys[kept], min_leaf, n_more, BAG, seed, len(trees)))
+        trees = trees.joined(_grown(kind, growth, keys[kept], min_leaf, n_more, bag, seed, len(trees)))
         groups.append(len(trees))
         strengths.append(strength)
-    weight = float(rows.weight.sum()) / WEIGHT_UNIT
     group_starts = np.array(groups, dtype=np.int64)
     counts = trees.count_leaves(rows.labeled)
     tree_strength = np.repeat(np.array(strengths), np.diff(group_starts))
     some = pool_rows(rows)
-    proba, _ = trees.held_out_proba(some.labeled, group_starts, counts, tree_strength[None], some.copy_keys(), BAG)
+    proba, _ = trees.held_out_proba(some.labeled, group_starts, counts, tree_strength[None], some.copy_keys(), bag)
     pool = fit_pool(proba[:, 0], some)
     return GrownForest(columns, classes, trees, weight, pool, group_starts, tuple(strengths)), (counts,)
 
@@ -225,10 +236,12 @@ def _choose_options(
         known = np.flatnonzero(n_trees[:, 0] > 0)
         if not len(known):
             continue
-        weight = rows.weight[known] / WEIGHT_UNIT
+        weight, before = rows.weight[known] / WEIGHT_UNIT, best
         for choice, strength in enumerate(strengths):
             log_proba = np.log(np.maximum(proba[known, choice, 0], 1e-9))
             scaling = fit_temperature_scaling(log_proba, rows.y[known], weight)
             loss = -float(weight @ log_proba_of_true_class(log_proba, rows.y[known], scaling)) / float(weight.sum())
             best = min(best, (loss, (min_leaf, strength)))
+        if best is before:  # larger leaves would be worse
+            break
     return best[1]

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import tallybayes as tb
 from tallybayes.errors import LabelError, StatisticsError
+from tallybayes.models.forest import grown_chains, grown_forest
 from tests.examples import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:the trees were grown from")
@@ -40,6 +41,19 @@ def assert_equal(one, other):
     assert one.counts_ == other.counts_
     X = table(99, 20)[0]
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+@every_kind
+def test_trees_of_many_rows_are_grown_from_a_sample_and_count_all(kind, monkeypatch):
+    rows = table(5, 200)
+    whole = KINDS[kind]().fit(*rows)
+    monkeypatch.setattr(grown_forest, "_MOST_IN_BAG", 40)
+    monkeypatch.setattr(grown_chains, "_MOST_SEARCHED", 40)
+    model = KINDS[kind]().fit(*rows)
+    assert model.structure_.digest != whole.structure_.digest
+    assert model.n_rows_ == 200
+    assert_equal(model, model.without_rows().partial_fit(*rows))
+    assert np.isfinite(model.held_out_proba(*rows)).all()
 
 
 @every_kind
