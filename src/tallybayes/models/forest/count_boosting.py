@@ -20,10 +20,11 @@ class CountBoosting(TreeClassifier):
     """Boosted trees whose leaves compare observed with expected class counts, so that rows are added and forgotten.
 
     Four chains of trees are grown, each from three quarters of the rows, until the log loss of the rows outside them
-    stops falling. A tree is grown on the residuals of its chain: its splits are searched in at most about 250,000 of the
-    rows, and its leaves have all. A leaf multiplies the score of each class by ((n + s) / (e + s))^rate, where n is the number of rows of the class in the leaf and e the number that the chain
-    before that tree expects. Under a Gamma(s, s) prior, (n + s) / (e + s) is the posterior mean of the rate of Poisson
-    counts n with mean e · rate. The log scores are averaged over the chains, and calibrated by temperature scaling.
+    stops falling. A tree is grown on the residuals of its chain: its splits are searched in at most about 250,000 of
+    the rows, and its leaves have all. A leaf multiplies the score of each class by ((n + s) / (e + s))^rate, where n is
+    the number of rows of the class in the leaf and e the number that the chain before that tree expects. Under a
+    Gamma(s, s) prior, (n + s) / (e + s) is the posterior mean of the rate of Poisson counts n with mean e · rate. The
+    log scores are averaged over the chains, and calibrated by temperature scaling.
 
     The trees, the scores that e is computed from, and the temperature are fixed when the model is fitted.
     `partial_fit`, `forget` and ``+`` change n and e; both are sums of integers, so the order does not matter and

@@ -21,10 +21,10 @@ class CountForest(TreeClassifier):
     """Random forest whose leaves are class counts, so that rows are added, merged and forgotten exactly.
 
     Each tree is grown from a random 63 % of the rows by class entropy, at most about 100,000; then all rows are counted
-    in all trees. The probability of a class in a leaf is shrunk along the path from the root, p ← (n + s·p) / (Σ n + s):
-    a posterior mean whose prior is the node above. Means over the trees of one kind are pooled log-linearly, with weights from the
-    predictions of each row by the trees that were not grown from it (Genest and Zidek 1986), and calibrated by
-    temperature scaling.
+    in all trees. The probability of a class in a leaf is shrunk along the path from the root, p ← (n + s·p) / (Σ n +
+    s): a posterior mean whose prior is the node above. Means over the trees of one kind are pooled log-linearly, with
+    weights from the predictions of each row by the trees that were not grown from it (Genest and Zidek 1986), and
+    calibrated by temperature scaling.
 
     The trees, the pool and the temperature are fixed when the model is fitted. `partial_fit`, `forget` and ``+`` change
     the counts; sums are integers, so the order does not matter and nothing is left of a forgotten row in them. What was

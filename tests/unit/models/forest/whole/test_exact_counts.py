@@ -53,7 +53,7 @@ def test_trees_of_many_rows_are_grown_from_a_sample_and_count_all(kind, monkeypa
     assert model.structure_.digest != whole.structure_.digest
     assert model.n_rows_ == 200
     assert_equal(model, model.without_rows().partial_fit(*rows))
-    assert np.isfinite(model.held_out_proba(*rows)).all()
+    assert np.isfinite(model.held_out_proba(*rows)).mean() > 0.7  # of 63 % of the rows: 0.22 in a forest of six trees
 
 
 @every_kind
