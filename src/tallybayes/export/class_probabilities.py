@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +53,8 @@ class RowEngine(Engine):
         """Return one row of each of some tables, by the code of the row."""
 
     @abstractmethod
-    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
-        """Return the log probabilities by class of a model of pairs of columns."""
+    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Callable[[], Array]:
+        """Return a function that returns the log probabilities by class of a model of pairs of columns."""
 
     @abstractmethod
     def leaf_sums(self, leaves: Leaves, cells: Sequence[Array]) -> list[Array]:
@@ -92,7 +92,7 @@ def class_probabilities(scores: PortableScorer, engine: RowEngine, most: int) ->
     most : int
         The size of a table of all patterns of missing cells; if it is larger, only complete rows have a result.
     """
-    return _normalized(scores, engine, _RowScore(scores, engine, most).total())
+    return _RowScore(scores, engine, most).probabilities()
 
 
 class _RowScore:
@@ -108,10 +108,19 @@ class _RowScore:
         self.raw: dict[Cell, Array] = {}  # numbers as they are: (1,)
         self.numbers: dict[Cell, tuple[Array, int]] = {}  # transformed numbers of cells of one kind, and the position
         self.indicators: dict[Cell, Array] = {}  # missing-value indicators of categorical cells: (1,)
+        self._read_numbers()
+        self.pair_scores = [
+            engine.pair_scores(part, {cell: self._columns((cell,)) for cell in part.cells if cell.reading is not None})
+            for part in scores.parts
+            if isinstance(part, Parents | Tree)
+        ]
+
+    def probabilities(self) -> ClassProbabilities:
+        """Return the class probabilities."""
+        return _normalized(self.scores, self.engine, self.total())
 
     def total(self) -> Operand:
         """Return the score: (classes,)."""
-        self._read_numbers()
         parts = self.scores.parts
         lookups = [part for part in parts if isinstance(part, Lookup) and part.levels]
         for start in range(0, len(lookups), JOINED):
@@ -121,13 +130,11 @@ class _RowScore:
                 self._add_density(part, str(number))
             elif isinstance(part, Terms):
                 self._add_terms(part, str(number))
-            elif isinstance(part, Parents | Tree):
-                numbers = {cell: self._columns((cell,)) for cell in part.cells if cell.reading is not None}
-                self.terms.append(self.engine.pair_scores(part, numbers))
             elif isinstance(part, Leaves):
                 self.terms += self._leaf_sums(part, str(number))
             elif isinstance(part, Pool):
                 self._add_pool(part, str(number))
+        self.terms += [scores() for scores in self.pair_scores]
         if self.penalties:
             self.terms += self.engine.step("requirements", required=self.engine.total(self.penalties))
         return self.engine.total(self.terms) + self.scores.log_prior if self.terms else self.scores.log_prior
@@ -240,12 +247,15 @@ class _RowScore:
 
     def _add_pool(self, pool: Pool, number: str) -> None:
         """Add the weighted logarithms of the class probabilities of members."""
+        read = [
+            _RowScore(one, self.engine, self.most) if isinstance(one, PortableScorer) else one for one in pool.members
+        ]
         members: list[Array] = []
-        for k, member in enumerate(pool.members):
+        for k, member in enumerate(read):
             if isinstance(member, Leaves):
                 members += self._leaf_sums(member, f"{number}_{k}")
             else:
-                members.append(class_probabilities(member, self.engine, self.most).probability)
+                members.append(member.probabilities().probability)
         where = self.engine.where
         logs = [
             where(p < pool.least, pool.least, p).log() * weight for p, weight in zip(members, pool.weights, strict=True)
@@ -279,9 +289,15 @@ def _normalized(scores: PortableScorer, engine: RowEngine, log_joint: Operand) -
     (score,) = engine.step("scored", s=log_joint)
     (best,) = engine.step("best", best=score.max())
     prior = scores.log_prior - scores.log_prior.max()
-    difference = where(best < IMPOSSIBLE / 1e5, prior, score - best) / calibration.temperature
+    difference = where(best < IMPOSSIBLE / 1e5, prior, score - best)
+    if scores.least is not None:
+        (difference,) = engine.step("relative", h=difference)
+        (total,) = engine.step("totals", z=_exp(difference).sum(keep=True))
+        (log_proba,) = engine.step("logs", lp=difference - total.log())
+        difference = where(log_proba < scores.least, scores.least, log_proba)
+    difference = difference / calibration.temperature
     (difference,) = engine.step("differences", d=difference)
-    (weight,) = engine.step("weights", e=where(difference < SMALLEST_EXPONENT, 0.0, difference.exp()))
+    (weight,) = engine.step("weights", e=_exp(difference))
     if calibration.log_odds:
         n_classes = len(scores.classes)
         rest = (weight.expand(-2) * (1.0 - np.eye(n_classes))).sum()
@@ -293,6 +309,11 @@ def _normalized(scores: PortableScorer, engine: RowEngine, log_joint: Operand) -
         probability = probability * (1 - calibration.contamination) + calibration.contamination * calibration.base_rates
     (probability,) = engine.step("probabilities", p=probability)
     return ClassProbabilities(probability, probability if scores.reorders else difference)
+
+
+def _exp(x: Array) -> Array:
+    """Return the exponentials, 0 where they underflow."""
+    return x.engine.where(x < SMALLEST_EXPONENT, 0.0, x.exp())
 
 
 def _interpolated(x: Array, corners: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tallybayes.errors import ExportError
 from tallybayes.export.class_probabilities import ClassProbabilities, RowEngine, class_probabilities
 from tallybayes.export.onnx_graph import OnnxGraph
 from tallybayes.export.output_names import free_names
-from tallybayes.export.portable_scorer import IMPOSSIBLE, Cell, Leaves, Lookup, Parents, PortableScorer, Tree
+from tallybayes.export.portable_scorer import IMPOSSIBLE, Cell, Derived, Leaves, Lookup, Parents, PortableScorer, Tree
 from tallybayes.export.portable_trees import decisions_of
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ def write_onnx(scores: PortableScorer, array: bool) -> onnx.ModelProto:
             "unseen is 'error', and an ONNX graph cannot raise an error for an unseen level.\n"
             "    Use model.reestimate(unseen='missing')."
         )
-    if date := next((name for cell in scores.cells if (name := scores.date_of(cell.column)) is not None), None):
+    if date := next((name for cell in scores.cells if (name := scores.date_of(cell.source)) is not None), None):
         raise ExportError(
             f"column {date!r} is a date column, and ONNX has no parts of dates.\n"
             f"    Fit the model on columns of their parts, such as df[{date!r}].dt.month."
         )
     if not scores.cells:
         raise ExportError("the model reads no column; expected at least one.")
-    return _Model(scores, array and all(cell.reading is not None for cell in scores.cells)).proto()
+    return _Model(scores, array and all(_is_number(cell) for cell in scores.cells)).proto()
 
 
 class _Model(OnnxGraph, RowEngine):
@@ -59,6 +60,7 @@ class _Model(OnnxGraph, RowEngine):
         super().__init__()
         self.scores = scores
         self.array = array
+        self.kinds: dict[Name, int] = {}  # the types of inputs
 
     def proto(self) -> onnx.ModelProto:
         """Return the ONNX model."""
@@ -80,14 +82,14 @@ class _Model(OnnxGraph, RowEngine):
         if self.array:
             return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["rows", None])]
         levels = self.scores.levels
-        kinds: dict[Name, int] = {}
         for cell in self.scores.cells:
+            known = cell.column.levels if isinstance(cell.column, Derived) else levels.get(cell)
             kind = TensorProto.DOUBLE
-            if cell.reading is None and cell in levels:
-                kind = TensorProto.STRING if _are_strings(levels[cell]) else TensorProto.INT64
-            if kinds.get(cell.column, TensorProto.DOUBLE) == TensorProto.DOUBLE:
-                kinds[cell.column] = kind
-        return [helper.make_tensor_value_info(str(name), kind, ["rows"]) for name, kind in kinds.items()]
+            if not _is_number(cell) and known is not None:
+                kind = TensorProto.STRING if _are_strings(known) else TensorProto.INT64
+            if self.kinds.get(cell.source, TensorProto.DOUBLE) == TensorProto.DOUBLE:
+                self.kinds[cell.source] = kind
+        return [helper.make_tensor_value_info(str(name), kind, ["rows"]) for name, kind in self.kinds.items()]
 
     def _outputs(self, probabilities: ClassProbabilities, label: str, probability: str) -> list[Any]:
         """Add the nodes of the labels and probabilities, and return the descriptions of the outputs."""
@@ -107,9 +109,39 @@ class _Model(OnnxGraph, RowEngine):
 
     def numbers(self, cells: Sequence[Cell]) -> Array:
         """Return numeric columns as they are."""
+        if self.array and not any(isinstance(cell.column, Derived) for cell in cells):
+            return self.gather(self.input("X"), [int(cell.source) for cell in cells], axis=1)
+        return self.concatenated([self._number(cell.column).expand(1) for cell in cells])
+
+    def _number(self, column: Name | Derived) -> Array:
+        """Return one numeric column."""
+        if isinstance(column, Derived):
+            if column.value is None:
+                return self.where(self._flag(column), 1.0, 0.0)
+            number = self._number(column.source)
+            return self.where(number.is_missing(), column.value, number)
         if self.array:
-            return self.gather(self.input("X"), [int(cell.column) for cell in cells], axis=1)
-        return self.concatenated([self.input(cell.column).expand(1) for cell in cells])
+            return self.gather(self.input("X"), [int(column)], axis=1).squeeze()
+        values = self.input(column)
+        if self.kinds[column] == _DOUBLE:
+            return values
+        return self.where(values.equals(np.int64(_NO_INTEGER)), MISSING, self.apply("Cast", values, to=_DOUBLE))
+
+    def _flag(self, column: Derived) -> Array:
+        """Return whether cells have a level, or are missing."""
+        if column.levels is None:
+            return self._number(column.source).is_missing()
+        missing_value: Any = "" if _are_strings(column.levels) else _NO_INTEGER
+        if column.level is None and missing_value in column.levels:
+            raise _level_is_missing(column.source, missing_value)
+        level = missing_value if column.level is None else column.level
+        return self._encoded(self.input(column.source), [level], [1], 0).equals(1)
+
+    def _category(self, cell: Cell) -> Array:
+        """Return the categories of a column; flags as integers."""
+        if isinstance(cell.column, Derived):
+            return self.as_int(self._flag(cell.column))
+        return self.input(cell.column)
 
     def step(self, name: str, **arrays: Operand) -> list[Any]:
         """Return the same arrays: every node is computed once."""
@@ -141,14 +173,11 @@ class _Model(OnnxGraph, RowEngine):
         missing_value: Any = "" if _are_strings(lookup.levels) else _NO_INTEGER
         if missing_value not in lookup.levels:
             keys = [*lookup.levels, missing_value]
-            return self._encoded(self.input(lookup.cell.column), keys, [*range(n_levels), n_levels + 1], n_levels)
+            return self._encoded(self._category(lookup.cell), keys, [*range(n_levels), n_levels + 1], n_levels)
         # Otherwise unseen levels and missing cells must add the same.
         if lookup.unseen is not None or lookup.cell in self.scores.with_indicator:
-            raise ExportError(
-                f"column {lookup.cell.column!r} has the level {missing_value!r}, which represents a missing cell in "
-                "ONNX; expected other levels.\n    Rename the level, for example to 'empty', and fit the model again."
-            )
-        return self._encoded(self.input(lookup.cell.column), lookup.levels, range(n_levels), n_levels)
+            raise _level_is_missing(lookup.cell.source, missing_value)
+        return self._encoded(self._category(lookup.cell), lookup.levels, range(n_levels), n_levels)
 
     def _encoded(self, values: Array, keys: Sequence[Any], codes: Sequence[int], default: int) -> Array:
         """Return the codes of categories."""
@@ -158,18 +187,20 @@ class _Model(OnnxGraph, RowEngine):
 
     # ---- Pairs of columns ------------------------------------------------------------------------------------------
 
-    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
-        """Return the log probabilities by class of a model of pairs of columns."""
+    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Callable[[], Array]:
+        """Return a function that returns the log probabilities by class of a model of pairs of columns."""
         codes = []  # of each column, (n,), numbered over all columns; −1 where missing
         offset = 0
         for cell, levels in zip(pairs.cells, pairs.levels, strict=True):
-            values = self.input(cell.column)
+            values = self._category(cell) if cell not in numbers else numbers[cell]
             if cell in numbers:
                 number = numbers[cell].squeeze()
                 values = self.as_int(self.where(number.is_missing(), -1.0, number))
             codes.append(self._encoded(values, levels, range(offset, offset + len(levels)), -1))
             offset += len(levels)
-        return self._average(pairs, codes) if isinstance(pairs, Parents) else self._pass_messages(pairs, codes)
+        if isinstance(pairs, Parents):
+            return partial(self._average, pairs, codes)
+        return partial(self._pass_messages, pairs, codes)
 
     def _pass_messages(self, tree: Tree, codes: list[Array]) -> Array:
         """Return the sum over a tree by message passing from the leaves; messages are (n, parent's levels, classes)."""
@@ -232,6 +263,19 @@ class _Model(OnnxGraph, RowEngine):
         start, end = leaves.trees.leaf_starts[[first, last]].tolist()
         values = self.gather(self.constant(leaves.values[start:end]), self.gather(leaf, node))
         return self.apply("Cast", values, to=_DOUBLE).sum(-2)
+
+
+def _is_number(cell: Cell) -> bool:
+    """Return whether the column of a cell is numeric."""
+    return cell.column.levels is None if isinstance(cell.column, Derived) else cell.reading is not None
+
+
+def _level_is_missing(column: Name, level: Any) -> ExportError:
+    """Return the error for a level that represents a missing cell."""
+    return ExportError(
+        f"column {column!r} has the level {level!r}, which represents a missing cell in "
+        "ONNX; expected other levels.\n    Rename the level, for example to 'empty', and fit the model again."
+    )
 
 
 def _are_strings(levels: Sequence[Any]) -> bool:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 IMPOSSIBLE = -1e300  # log 0 as a finite number: its sums are far below all other scores
 LARGEST = 1e100  # larger numbers are clipped to it, so that squares are finite
 SMALLEST = 1e-150  # smaller numbers are read as 0, since their squares underflow, an error in PostgreSQL
+_NO_BLOCKS: Mapping[Name, Sequence[Any]] = {}
 _MOST_WEIGHTS = 1_000_000  # of pairs of levels
 _ALIKE = 1e-12  # relative tolerance for roots of covariances that are equal up to a factor
 
@@ -57,12 +58,30 @@ _PARAMETERS: dict[type, tuple[str, ...]] = {  # arrays by class and column
 }
 
 
+class Derived(NamedTuple):
+    """A column that is computed from a column of the rows.
+
+    It is the number with a ``value`` for missing cells, or a flag: whether the cell has a ``level``, or, if there is
+    neither, whether it is missing.
+    """
+
+    source: Name
+    levels: tuple[Any, ...] | None  # of the source; None for numbers
+    value: float | None = None
+    level: Any = None
+
+
 class Cell(NamedTuple):
     """A column as it is read: its category (no `reading`), or an expression of its number."""
 
-    column: Name
+    column: Name | Derived
     reading: Expression | None
     support: str | None  # of numbers, as in `LinearLogForm`; None for all finite numbers
+
+    @property
+    def source(self) -> Name:
+        """The column of the rows."""
+        return self.column.source if isinstance(self.column, Derived) else self.column
 
 
 class Lookup(NamedTuple):
@@ -247,6 +266,7 @@ class PortableScorer(NamedTuple):
     calibration: Calibration
     unseen: str
     dates: tuple[Name, ...] = ()  # columns that are read as the parts of their dates
+    least: float | None = None  # log probabilities are bounded below before they are calibrated
 
     @property
     def reorders(self) -> bool:
@@ -296,7 +316,12 @@ class PortableScorer(NamedTuple):
         return {part.cells[0] for part in parts if isinstance(part, Terms) and part.is_indicator}
 
 
-def scores_of(estimates: EstimatedClassifier, calibration: Calibration | None, dates: Sequence[Name]) -> PortableScorer:
+def scores_of(
+    estimates: EstimatedClassifier,
+    calibration: Calibration | None,
+    dates: Sequence[Name],
+    blocks: Mapping[Name, Sequence[Any]] = _NO_BLOCKS,
+) -> PortableScorer:
     """Return the portable scores of a fitted classifier; raise ExportError if a term cannot be written.
 
     Parameters
@@ -306,6 +331,8 @@ def scores_of(estimates: EstimatedClassifier, calibration: Calibration | None, d
         The calibration of its probabilities.
     dates : sequence of names
         The date columns, which are read as their parts.
+    blocks : mapping, optional
+        The columns of blocks.
     """
     plan: RowScorer = estimates.row_scorer
     scorer = PortableScorer(
@@ -324,7 +351,7 @@ def scores_of(estimates: EstimatedClassifier, calibration: Calibration | None, d
     impossible = np.isneginf(plan.log_prior)
     for part, domains in ((factor.scorer, factor.domains) for factor in plan.factors):
         if not (sources_of(part.factor.columns[0]) and is_presence(part.factor.columns[0], columns)):
-            cells |= _add(scorer, part, domains, impossible)
+            cells |= _add(scorer, part, domains, impossible, blocks)
     for part in (factor.scorer for factor in plan.factors):  # indicators use the cells of their columns
         if part.factor.columns[0] not in cells:
             form = _form(part)
@@ -354,11 +381,15 @@ def _form(part: FactorScorer) -> ExportedForm:
 
 
 def _add(
-    scores: PortableScorer, part: FactorScorer, domains: Sequence[Domain], impossible: np.ndarray
+    scores: PortableScorer,
+    part: FactorScorer,
+    domains: Sequence[Domain],
+    impossible: np.ndarray,
+    blocks: Mapping[Name, Sequence[Any]],
 ) -> dict[Name, Cell]:
     """Add the terms of one factor; return its cells by column."""
     form = _form(part)
-    names = part.factor.columns
+    names = blocks.get(part.factor.columns[0], part.factor.columns)
     width = form.segments.n_columns if isinstance(form, LogTableForm) else _first_parameter(form).shape[-1]
     if width != len(names):
         raise ExportError(
@@ -380,7 +411,7 @@ def _add(
         total = getattr(form, "total", None)
         total = None if total is None else np.where(impossible, 1.0, total[:, 0])
         scores.parts.append(Terms(varied, _columns(form, positions, impossible), total))
-    return dict(zip(names, cells, strict=True))
+    return {part.factor.columns[0]: cells[0], **dict(zip(names, cells, strict=True))}
 
 
 def _check_range(form: ExportedForm | None, cell: Cell, position: int, possible: np.ndarray) -> None:
@@ -398,7 +429,7 @@ def _check_range(form: ExportedForm | None, cell: Cell, position: int, possible:
         checked["mean"] = _first_parameter(form)[..., position]
     for what, values in checked.items():
         numbers = values[possible] if values.shape == possible.shape else np.atleast_1d(values)
-        check_numbers(cell.column, what, numbers)
+        check_numbers(cell.source, what, numbers)
 
 
 def check_numbers(name: Name, what: str, numbers: np.ndarray) -> None:

@@ -46,14 +46,14 @@ def write_sql(scores: PortableScorer, dialect_name: str, table: object, keep: Na
     """Return one SELECT statement: the columns in `keep`, the prediction and, if `proba`, the class probabilities."""
     dialect = dialect_named(dialect_name)
     kept = [str(name) for name in ([keep] if isinstance(keep, str | int) else keep)]
-    for name in [*kept, *(cell.column for cell in scores.cells)]:
+    for name in [*kept, *(cell.source for cell in scores.cells)]:
         if "\0" in str(name):
             raise ExportError(
                 f"the column name {name!r} contains the character NUL, which SQL does not allow.\n"
                 "    Rename the column before fitting."
             )
     by_prefix: dict[str, Any] = {}
-    for name in dict.fromkeys(str(name) for name in [*kept, *(cell.column for cell in scores.cells)]):
+    for name in dict.fromkeys(str(name) for name in [*kept, *(cell.source for cell in scores.cells)]):
         previous = by_prefix.setdefault(truncated(name, dialect.most_bytes), name)
         if previous != name:
             raise ExportError(

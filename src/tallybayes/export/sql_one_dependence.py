@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,11 +25,13 @@ class ParentsQuery:
     def __init__(self, query: SqlQuery, pairs: Parents | Tree) -> None:
         self.query = query
         self.pairs: Any = pairs
-        self.columns = query.weights
+        self.tag = query.free("pairs").removeprefix("pairs")  # of names, since members of a pool have the same steps
+        self.required: list[str] = []
+        self.columns = [self._named(weight) for weight in query.weights]
 
-    def scores(self, numbers: dict[Cell, Array]) -> Array:
+    def scores(self) -> Array:
         """Add the steps that compute the scores of every distinct row, and join them to the rows."""
-        required = self._rank(numbers)
+        required, before = self.required, self.query.steps[-1][0]
         self._add_tables()
         d = len(self.pairs.cells)
         self._add("rows", f"SELECT DISTINCT {', '.join(['r', *(f'c{j}' for j in range(d))])}\n  FROM tally_ranked")
@@ -37,55 +40,60 @@ class ParentsQuery:
         missing = [f"SELECT r, {j} AS field FROM tally_rows WHERE c{j} < 0" for j in range(d)]
         self._add("absent", "\n  UNION ALL ".join(missing))
         self._sum()
-        self._add(
-            "joined",
-            f"SELECT a.*, {self._by_class('b.{0}')}\n  FROM tally_ranked AS a JOIN tally_averaged AS b ON b.r = a.r",
-        )
+        averaged = self._named("tally_averaged AS b ON b.r = a.r")
+        text = f"SELECT a.*, {self._by_class('b.{0}')}\n  FROM {before} AS a JOIN {averaged}"
+        self.query.steps.append((self._named("tally_joined"), text))
         return self.query.array([f"({w} + {balanced(required)})" if required else w for w in self.columns])
 
     def _add(self, name: str, text: str) -> None:
         """Add a step."""
-        self.query.steps.append((f"tally_{name}", text))
+        self.query.steps.append((self._named(f"tally_{name}"), self._named(text)))
+
+    def _named(self, text: str) -> str:
+        """Return a text with the tag at the names of steps, tables and columns."""
+        return re.sub(r"\b(tally_[a-z]\w*|r|[cw]\d+)\b", rf"\1{self.tag}", text) if self.tag else text
 
     def _by_class(self, template: str) -> str:
         """Return an expression for every class, in which {0} is the name of its column."""
         return ", ".join(map(template.format, self.columns))
 
-    def _rank(self, numbers: dict[Cell, Array]) -> list[str]:
+    def rank(self, numbers: dict[Cell, Array]) -> None:
         """Add the steps that encode the levels of every row, −1 where missing, and number rows with equal levels.
 
-        Return expressions that are 0, or NULL where a row has no result.
+        They come before the steps of other members, because SQLite copies all steps before them for each use.
         """
         query = self.query
-        required = []
+        required = self.required  # expressions that are 0, or NULL where a row has no result
         first = 0
         cells = list(enumerate(zip(self.pairs.cells, self.pairs.levels, strict=True)))
         for start in range(0, len(cells), JOINED):
             columns = []
             for position, (cell, levels) in cells[start : start + JOINED]:
                 rows = ((query.dialect.value(level), [first + code]) for code, level in enumerate(levels))
-                query.add_table(f"tally_levels_{position}", ["cell"], rows, whole=1)
+                table = self._named(f"tally_codes_of_{position}")
+                query.add_table(table, ["cell"], rows, whole=1)
                 level = query.level_of(cell, numbers.get(cell))
-                query.join_table(f"tally_levels_{position}", f"b{position}", level)
-                columns.append(f"COALESCE(b{position}.cell, -1) AS c{position}")
+                query.join_table(table, f"b{position}", level)
+                columns.append(f"COALESCE(b{position}.cell, -1) AS c{position}{self.tag}")
                 if query.scores.unseen == "error":
-                    required.append(f"CASE WHEN c{position} < 0 AND {level} IS NOT NULL THEN NULL ELSE 0e0 END")
+                    required.append(
+                        f"CASE WHEN c{position}{self.tag} < 0 AND {level} IS NOT NULL THEN NULL ELSE 0e0 END"
+                    )
                 first += len(levels)
-            query.add_step(f"coded_{start}", columns)
-        codes = ", ".join(f"c{position}" for position, _ in cells)
-        query.add_step("ranked", [f"DENSE_RANK() OVER (ORDER BY {codes}) AS r"])
-        return required
+            query.add_step(f"coded_{start}{self.tag}", columns)
+        codes = ", ".join(f"c{position}{self.tag}" for position, _ in cells)
+        query.add_step(f"ranked{self.tag}", [f"DENSE_RANK() OVER (ORDER BY {codes}) AS r{self.tag}"])
 
     def _add_tables(self) -> None:
         """Add the tables of the log probabilities of levels as parents, and of pairs of levels."""
         parents = self.pairs
         own = zip(parents.column.tolist(), parents.own.tolist(), strict=True)
         levels = ((str(level), [field, *weights]) for level, (field, weights) in enumerate(own))
-        self.query.add_table("tally_own", ["field", *self.columns], levels, whole=1)
+        self.query.add_table(self._named("tally_own"), ["field", *self.columns], levels, whole=1)
         different = np.argwhere(parents.column[:, None] != parents.column).tolist()
         if different:
             pairs = ((str(parent), [child, *parents.given[parent, child].tolist()]) for parent, child in different)
-            self.query.add_table("tally_pairs", ["child", *self.columns], pairs, whole=1)
+            self.query.add_table(self._named("tally_pairs"), ["child", *self.columns], pairs, whole=1)
 
     def _sum(self) -> None:
         """Average over possible parents: the levels of known cells, and all levels of columns with missing cells."""
@@ -126,9 +134,9 @@ class TreeQuery(ParentsQuery):
             for parent_level, rows in enumerate(tree.tables[j].tolist()):
                 key = str(-1 if parent < 0 else first[parent] + parent_level)
                 lines += [(key, [first[j] + level, j, self.depth[j], *row]) for level, row in enumerate(rows)]
-        self.query.add_table("tally_pairs", ["child", "field", "depth", *self.columns], lines, whole=3)
+        self.query.add_table(self._named("tally_pairs"), ["child", "field", "depth", *self.columns], lines, whole=3)
         levels = ((str(level), [field]) for level, field in enumerate(tree.column.tolist()))
-        self.query.add_table("tally_own", ["field"], levels, whole=1)
+        self.query.add_table(self._named("tally_own"), ["field"], levels, whole=1)
 
     def _sum(self) -> None:
         """Add the messages of the columns below to each possible level of a row, from the deepest columns upward."""

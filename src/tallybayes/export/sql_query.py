@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from tallybayes.data.sql.row_arrays import Array, Operand
 from tallybayes.data.sql.sql_arrays import SqlArrays
 from tallybayes.export.class_probabilities import RowEngine, class_probabilities
 from tallybayes.export.output_names import free_names
-from tallybayes.export.portable_scorer import Cell, Leaves, Lookup, Parents, PortableScorer, Tree
+from tallybayes.export.portable_scorer import Cell, Derived, Leaves, Lookup, Parents, PortableScorer, Tree
 
 _PATTERNS = 100_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
 
@@ -28,7 +28,7 @@ class SqlQuery(SqlArrays, RowEngine):
         self.steps: list[tuple[str, str]] = []
         self.tables: list[tuple[str, str]] = []
         self.joins: list[str] = []  # of the next step
-        self.used: set[str] = set()  # names of tables and prefixes of columns
+        self.used = {"k", "l", "v"}  # names of tables and prefixes of columns
 
     def text(self, source: str, keep: Sequence[str], proba: bool) -> str:
         """Return the whole query."""
@@ -60,17 +60,34 @@ class SqlQuery(SqlArrays, RowEngine):
         columns = [f"{dialect.quote(name)} AS k{number}" for number, name in enumerate(keep)]
         levels = self.scores.levels
         for cell, number in self.number_of.items():
-            date = self.scores.date_of(cell.column)
-            name = dialect.quote(cell.column) if date is None else dialect.part_of_date(str(cell.column), date)
-            kind = type(next(iter(levels.get(cell, ())), None))
-            if cell.reading is not None:
-                name = dialect.bool_as_number(name) if cell.support == "binary" else dialect.number(name)
-            elif kind is str:
-                name = f"CAST({name} AS {dialect.label})"
-            elif kind is int:
-                name = f"CASE WHEN {dialect.number(name)} IS NOT NULL THEN {name} END"
-            columns.append(f"{name} AS {'l' if cell.reading is None else 'v'}{number}")
+            columns.append(f"{self._cell(cell, levels.get(cell))} AS {'l' if cell.reading is None else 'v'}{number}")
         self.steps.append(("tally_cells", f"SELECT {', '.join(columns) or '1 AS l0'}\n  FROM {source}"))
+
+    def _cell(self, cell: Cell, levels: tuple[Any, ...] | None) -> str:
+        """Return an expression of a category or number; NULL if it is missing."""
+        dialect, derived = self.dialect, cell.column if isinstance(cell.column, Derived) else None
+        date = self.scores.date_of(cell.source)
+        name = dialect.quote(cell.source) if date is None else dialect.part_of_date(str(cell.source), date)
+        is_number = cell.reading is not None if derived is None else derived.levels is None
+        kind = type(next(iter((levels if derived is None else derived.levels) or ()), None))
+        if is_number:
+            is_binary = derived is None and cell.support == "binary"
+            name = dialect.bool_as_number(name) if is_binary else dialect.number(name)
+        elif kind is str:
+            name = f"CAST({name} AS {dialect.label}){self.collation}"
+        elif kind is int:
+            name = f"CASE WHEN {dialect.number(name)} IS NOT NULL THEN {name} END"
+        if derived is None:
+            return name
+        if derived.value is not None:
+            return f"COALESCE({name}, {self.literal(derived.value)})"
+        flag = f"{name} IS NULL" if derived.level is None else f"{name} = {dialect.value(derived.level)}"
+        return f"({flag})" if cell.reading is None else f"CASE WHEN {flag} THEN 1e0 ELSE 0e0 END"
+
+    @property
+    def collation(self) -> str:
+        """The collation of text, by which upper and lower case differ."""
+        return " COLLATE BINARY" if self.dialect.greatest == "MAX" else ""
 
     def free(self, name: str) -> str:
         """Return a name that no step, table or prefix of columns has: members of a pool have the same steps."""
@@ -128,7 +145,7 @@ class SqlQuery(SqlArrays, RowEngine):
         """Return the expression of the level of a cell; text is compared with case."""
         if number is not None:
             return str(number.value[0])
-        return f"l{self.number_of[cell]}{' COLLATE BINARY' if self.dialect.greatest == 'MAX' else ''}"
+        return f"l{self.number_of[cell]}{self.collation}"
 
     def look_up(self, lookup: Lookup, number: Array | None) -> tuple[Array, Array]:
         """Join a table of levels; of its row, the columns of the next step can be computed."""
@@ -160,12 +177,13 @@ class SqlQuery(SqlArrays, RowEngine):
         parts = np.split(values, np.cumsum([table[0].size for table in tables])[:-1])
         return [Array(self, part.reshape(table.shape[1:])) for part, table in zip(parts, tables, strict=True)]
 
-    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Array:
-        """Return the log probabilities by class of a model of pairs of columns."""
+    def pair_scores(self, pairs: Parents | Tree, numbers: dict[Cell, Array]) -> Callable[[], Array]:
+        """Return a function that returns the log probabilities by class of a model of pairs of columns."""
         from tallybayes.export.sql_one_dependence import ParentsQuery, TreeQuery
 
         part = TreeQuery(self, pairs) if isinstance(pairs, Tree) else ParentsQuery(self, pairs)
-        return part.scores(numbers)
+        part.rank(numbers)
+        return part.scores
 
     def leaf_sums(self, leaves: Leaves, cells: Sequence[Array]) -> list[Array]:
         """Return the sums over each group of trees of the values of the row's leaves."""

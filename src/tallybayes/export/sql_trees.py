@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 200_000  # of leaves by class in a query
 _STEP = 2_000  # of these in a step: databases plan large expressions slowly
-_MOST_COLUMNS = 800  # of all steps
+_MOST_COLUMNS = 400  # of all steps
 
 
 class LeavesQuery:

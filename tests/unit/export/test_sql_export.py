@@ -429,10 +429,6 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
         model.to_sql("oracle", "t")
     with pytest.raises(tb.DataError, match=r"table .*expected the name of a table"):
         model.to_sql("duckdb", ())
-    with pytest.raises(tb.ExportError, match="export of ensembles of calibrated models"):
-        tb.AutoClassifier().to_sql  # noqa: B018
-    assert "to_sql" in dir(model)
-    assert "to_onnx" not in dir(tb.AutoClassifier())
     wide = tb.NaiveBayes(tb.Binomial(1000)).fit([[1], [900], [3], [800]], [0, 1, 0, 1])
     with pytest.raises(tb.ExportError, match=r"Binomial\(1000\) columns \(0\) cannot be exported"):
         wide.to_sql("duckdb", "t")

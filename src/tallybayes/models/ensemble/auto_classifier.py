@@ -21,7 +21,6 @@ from tallybayes.data.counting import check_weight
 from tallybayes.errors import (
     DataError,
     EstimateError,
-    ExportError,
     FileError,
     LabelError,
     StatisticsError,
@@ -56,6 +55,7 @@ from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import (
     InputFormat,
+    is_array,
     read_codes,
     read_initial_rows,
     read_more_rows,
@@ -70,10 +70,12 @@ from tallybayes.warnings import CalibrationWarning, warn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import onnx
     from matplotlib.axes import Axes
 
     from tallybayes.apps.report import Report
     from tallybayes.estimation.importance import FeatureImportance
+    from tallybayes.export.portable_scorer import PortableScorer
     from tallybayes.models.classification.methods.explanation import Explanation
     from tallybayes.models.ensemble.ensemble_summary import EnsembleSummary
     from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
@@ -540,19 +542,56 @@ class AutoClassifier(ClassifierMixin, Estimator):
         """
         return self.explain(row, against).plot(0, ax)
 
+    def to_sql(self, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
+        """Return the ensemble as one SELECT statement that computes `predict` and `predict_proba` in a database.
+
+        Numbers that one member cannot have, such as −3 in a column of counts, are missing for this member only.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgresql", "sqlite", "spark"}
+        table, keep, proba
+            As for `NaiveBayes.to_sql`.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ExportError
+            If a member cannot be exported, such as a large forest.
+        """
+        from tallybayes.export.sql_export import write_sql
+
+        return write_sql(self._portable_scores(), dialect, table, keep, proba)
+
+    def to_onnx(self) -> onnx.ModelProto:
+        """Return the ensemble as an ONNX graph, which onnxruntime runs without Python; needs onnx.
+
+        Inputs and outputs are those of `NaiveBayes.to_onnx`.
+
+        Returns
+        -------
+        onnx.ModelProto
+        """
+        from tallybayes.export.onnx_export import write_onnx
+
+        return write_onnx(self._portable_scores(), is_array(self))
+
+    def _portable_scores(self) -> PortableScorer:
+        """Return the scores for export."""
+        from tallybayes.export.portable_ensemble import ensemble_scores_of
+
+        check_is_fitted(self, "members_")
+        return ensemble_scores_of(self)
+
     _absent_attributes: ClassVar[Mapping[str, TallybayesError]] = {
         **dict.fromkeys(
             ("log_likelihood", "log_evidence", "description_length", "bic_", "aic_"),
             EstimateError(
                 "AutoClassifier pools p(class | row) of its members, so it has no density of rows, likelihood or "
                 "information criteria.\n    Its members may have them: members_[0].model.log_likelihood(X, y)."
-            ),
-        ),
-        **dict.fromkeys(
-            ("to_sql", "to_onnx"),
-            ExportError(
-                "export of ensembles of calibrated models is not supported.\n    Export its largest member, "
-                "members_[0].model, without its calibration, or a tb.NaiveBayes('suggest')."
             ),
         ),
     }

@@ -80,11 +80,14 @@ class TemperatureSpec(FrozenValue):
         )
 
     def apply(self, log_proba: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
-        """Return calibrated log p(class | row). A later class gets the lowest base rate."""
+        """Return calibrated log p(class | row)."""
+        return self.calibration(classes).apply(log_proba)
+
+    def calibration(self, classes: tuple[Any, ...]) -> Calibration:
+        """Return the calibration of classes. A later class gets the lowest base rate."""
         base_rate_of = dict(zip(self.classes, self.base_rates, strict=True))
         base = np.array([base_rate_of.get(label, min(self.base_rates)) for label in classes])
-        scaling = Calibration("temperature", 0.0, 0.0, 0.0, self.temperature, self.contamination, base / base.sum())
-        return scaling.apply(log_proba)
+        return Calibration("temperature", 0.0, 0.0, 0.0, self.temperature, self.contamination, base / base.sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -122,7 +122,7 @@ def test_what_nobody_foresaw_asks_for_a_report(model, files, tally, monkeypatch)
 def test_articles_before_names_of_models(files, done, tally):
     done("fit penguins.csv -t species --seed 1 -o auto.tally")
     assert "auto.tally is an AutoClassifier; expected a BayesianNetwork." in tally("query auto.tally --nodes sex").err
-    assert "auto.tally is an AutoClassifier, which has no export" in tally("export auto.tally --onnx x.onnx").err
+    assert "auto.tally is an AutoClassifier, which has no export" in tally("export auto.tally --bif x.bif").err
 
 
 def test_warnings_name_the_options_of_the_command(files, tally):

@@ -54,8 +54,6 @@ def export(
     force
         Replace existing files.
     """
-    import tallybayes as tb
-
     if sum(hint is not None for hint in (sql, onnx, bif)) != 1:
         raise UsageError("missing option: pass one of --sql, --onnx and --bif.")
     if sql is not None and table is None:
@@ -64,8 +62,7 @@ def export(
     method, path = ("to_sql", output) if sql else ("to_onnx", onnx) if onnx else ("to_bif", bif)
     if not hasattr(fitted, method):
         kind = type(fitted).__name__
-        is_ensemble = isinstance(fitted, tb.AutoClassifier)
-        hint = "Fit a model with --model naive-bayes instead." if is_ensemble else "Run 'tally show' for its kind."
+        hint = "Run 'tally show' for its kind."
         raise CommandError(f"{model} is {with_article(kind)}, which has no export as {method[3:].upper()}.\n    {hint}")
     if path is not None:
         check_free(path, force)
