@@ -48,6 +48,7 @@ from tallybayes.models.ensemble.members import (
     log_proba,
     read_features,
     with_dropped_class,
+    with_target,
 )
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.forest.count_boosting import CountBoosting
@@ -805,7 +806,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
     def _members_with_target(self, target: Name) -> list[Member]:
         """Return the members, with another target name if their own is the default one."""
         target = target if self.input_format_.unnamed else self._target
-        return [Member(spec, classifier_fit.with_target(model, target)) for spec, model in self.members_]
+        return [Member(spec, with_target(model, target)) for spec, model in self.members_]
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works

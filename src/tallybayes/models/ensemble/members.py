@@ -50,6 +50,15 @@ def declared(model: Any, labels: list[Any]) -> Any:
     return model._update_tally(model.tally_.declare(model._target, labels))
 
 
+def with_target(model: Any, target: Name) -> Any:
+    """Return a copy of a member with another name of the target."""
+    if not hasattr(model, "counts_"):
+        return classifier_fit.with_target(model, target)
+    other = model._with_counts(model.counts_.renamed(str(target)))
+    other.input_format_ = other.input_format_._replace(target=target)
+    return other
+
+
 def with_dropped_class(model: Any, label: Hashable) -> Any:
     """Return a copy of a member without a class and its rows."""
     other = copy.copy(model)

@@ -68,6 +68,7 @@ def test_columns_of_x_with_the_name_of_y():
     assert model.predict(other).tolist() == KIND
 
 
+@pytest.mark.filterwarnings("ignore:the trees were grown from")
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_models_with_named_and_unnamed_targets_add_up(model):
     rows = rows_for(model)

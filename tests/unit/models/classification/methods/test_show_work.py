@@ -164,7 +164,7 @@ def test_what_was_chosen_is_worked_member_by_member():
     model = tb.AutoClassifier(folds=2).fit(FRAME, Y)
     text = model.show_work(FRAME[:1])
     parts, total, lines = parts_of(text)
-    weights = [float(line.split()[-4]) for line in lines if line.startswith("by ")]
+    weights = [member.spec.weight for member in model.members_]
     np.testing.assert_allclose(np.array(weights) @ parts, total, atol=2e-3)
     np.testing.assert_allclose(numbers(lines[-3]), model.predict_proba(FRAME[:1])[0], atol=6e-5)
     with pytest.raises(DataError, match="one row"):
