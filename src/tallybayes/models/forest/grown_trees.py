@@ -34,7 +34,7 @@ class GrownTrees(ABC):
         The classes of the rows that the trees were grown from, sorted.
     trees : Trees
     grown_weight : float
-        The weight of these rows.
+        The weight of the rows that the model was fitted to.
     pool : LogLinearPool
         How the scores of groups of trees become probabilities.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -14,7 +15,10 @@ from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes.data.counting import check_weight
 from tallybayes.data.data_frames import frame_kind
-from tallybayes.data.table import Table
+from tallybayes.data.open_source import open_source
+from tallybayes.data.source import Source
+from tallybayes.data.source_batches import tables_of_batches, with_file_location
+from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.estimator import Estimator
@@ -24,7 +28,7 @@ from tallybayes.models.forest.forest_counts import ForestCounts, known_classes
 from tallybayes.models.forest.forest_io import forest_from_parts, forest_to_parts
 from tallybayes.models.forest.grown_trees import GrownTrees
 from tallybayes.models.forest.tree_explanation import explain_trees
-from tallybayes.models.inputs.batching import predict_in_batches
+from tallybayes.models.inputs.batching import check_names, predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import InputFormat, is_array, open_columns, read_initial_rows, read_more_rows
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from tallybayes.export.portable_scorer import PortableScorer
     from tallybayes.models.classification.methods.explanation import Explanation
 
+_MOST_GROWN = 200_000  # rows of a source that trees are grown from
 _UNLABELED = "Drop the unlabeled rows, or use tb.NaiveBayes(unlabeled='em')."
 
 
@@ -82,8 +87,10 @@ class TreeClassifier(ClassifierMixin, Estimator):
 
         Parameters
         ----------
-        X : array, data frame, list of dicts, or mapping of columns
-            Numbers, categories, booleans and dates. Missing cells are allowed, infinite numbers are not.
+        X : array, data frame, list of dicts, mapping of columns, or data source
+            Numbers, categories, booleans and dates. Missing cells are allowed, infinite numbers are not. Of a file, a
+            database table or an iterator of batches, the trees are grown from a random sample of 200,000 rows; then
+            all rows are counted, batch by batch. Their classes may be missing from the sample.
         y : array-like of shape (n,), or column name of X
         sample_weight : array-like of shape (n,), or column name of X, optional
             The number of repetitions of each row, rounded to multiples of 2⁻¹⁶.
@@ -92,6 +99,9 @@ class TreeClassifier(ClassifierMixin, Estimator):
         -------
         self
         """
+        source = None if isinstance(X, np.ndarray) else open_source(X)
+        if source is not None:
+            return self._fit_source(source, y, sample_weight)
         self._check_settings()
         input_format, table, weight = read_initial_rows(X, y, sample_weight)
         if table.n_rows == 0:
@@ -119,6 +129,19 @@ class TreeClassifier(ClassifierMixin, Estimator):
         known = known_classes(classes.levels, classes)
         self.input_format_, self._frame_library = input_format, frame_kind(X)
         return self._set(structure, ForestCounts(structure.digest, classes.levels, known, class_weight, sums))
+
+    def _fit_source(self, source: Source, y: Labels, sample_weight: SampleWeights) -> Self:
+        """Grow the trees from a random sample of a source, and count all rows."""
+        check_names(source, y=y, sample_weight=sample_weight)
+        with source.snapshot():
+            rows, n_rows = source.sample(_MOST_GROWN)
+            fitted = clone(self).fit(open_table(rows), y, sample_weight)
+            counts, structure = fitted.counts_, fitted.structure_
+            if n_rows > len(rows):
+                counts = fitted._count_source(source, y, sample_weight)
+                structure = replace(structure, grown_weight=counts.n_rows)
+        self.input_format_, self._frame_library = fitted.input_format_, fitted._frame_library
+        return self._set(structure, replace(counts, structure=structure.digest))
 
     def fit_to_trees(self, trees: GrownTrees, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
         """Count rows in trees that another model has grown, its ``structure_``, so that both can be added.
@@ -171,6 +194,7 @@ class TreeClassifier(ClassifierMixin, Estimator):
         -------
         self
         """
+        X = X if isinstance(X, np.ndarray) else open_source(X) or X  # once: an iterator yields its batches once
         if not hasattr(self, "counts_"):
             self.fit(X, y, sample_weight)
         else:
@@ -241,8 +265,20 @@ class TreeClassifier(ClassifierMixin, Estimator):
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
 
+    def _count_source(self, source: Source, y: Labels, sample_weight: SampleWeights) -> ForestCounts:
+        """Return the counts of the rows of a source, batch by batch."""
+        check_names(source, y=y, sample_weight=sample_weight)
+        total = self.counts_.empty()
+        for table in tables_of_batches(source, "counting"):
+            with with_file_location(table):
+                total += self._count(table, y, sample_weight)
+        return total
+
     def _count(self, X: Rows, y: Labels, sample_weight: SampleWeights) -> ForestCounts:
         """Return the counts of rows in the trees."""
+        source = None if isinstance(X, np.ndarray | Table) else open_source(X)
+        if source is not None:
+            return self._count_source(source, y, sample_weight)
         rows, classes, *_ = self._read(X, y, sample_weight)
         weight = np.zeros(len(classes.levels), dtype=np.int64)
         np.add.at(weight, rows.y, rows.weight)
