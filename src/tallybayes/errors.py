@@ -50,7 +50,11 @@ class DataError(TallybayesError, ValueError):
         arguments = (value, row, column, expected, hint)
         if not hint and isinstance(value, float) and abs(value) > 1e100:
             is_infinite = abs(value) == float("inf")
-            hint = "Drop such rows." if is_infinite else "Divide the column: squares of such numbers are not finite."
+            hint = (
+                "Drop such rows, or make these cells missing."
+                if is_infinite
+                else "Divide the column: squares of such numbers are not finite."
+            )
         tail = f"\n    {hint}" if hint else ""
         error = cls(f"found {value!r} in {where or f'row {row}'}, column {column!r}; expected {expected}.{tail}")
         error.cell = arguments
@@ -88,7 +92,7 @@ class DataError(TallybayesError, ValueError):
     def unknown_column(cls, missing: Iterable[object], known: Iterable[object]) -> DataError:
         """Return the error for a column that the data do not have."""
         missing, known = list(missing), list(known)
-        hint = "Check the spelling, or pass data that have the column."
+        hint = "Check the spelling, or pass data that have the column; cells without a value may be missing (None)."
         if known and all(isinstance(name, int) for name in known) and all(isinstance(name, str) for name in missing):
             hint = "These rows have no column names. Pass a data frame, pd.DataFrame(rows, columns=[...]), or an array."
         elif known and all(isinstance(name, str) for name in known) and all(isinstance(name, int) for name in missing):

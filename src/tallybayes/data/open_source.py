@@ -57,6 +57,10 @@ def open_source(data: object) -> Source | None:
         return None
     if _is_file(data):
         return _open_files([data], {})
+    if dialect_of(data) is not None:
+        raise DataError.wrong_type(
+            "the data", "a connection to a database", "a table of it", "Pass tb.table(connection, 'name or query')."
+        )
     return _open_library_object(data) or _open_batches(data)
 
 

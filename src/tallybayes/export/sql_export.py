@@ -12,6 +12,7 @@ from tallybayes.data.sql.sql_names import truncated
 from tallybayes.errors import DataError, ExportError
 from tallybayes.export.portable_scorer import PortableScorer
 from tallybayes.export.sql_query import SqlQuery
+from tallybayes.messages import did_you_mean
 from tallybayes.typing import Names
 
 DIALECTS: dict[str, type[Dialect]] = {
@@ -26,7 +27,7 @@ def dialect_named(name: object) -> Dialect:
     """Return the dialect of a name."""
     if not isinstance(name, str) or name not in DIALECTS:
         expected = " or ".join(map(repr, DIALECTS))
-        raise DataError.wrong_type("dialect", repr(name), expected)
+        raise DataError.wrong_type("dialect", repr(name), expected, did_you_mean([name], DIALECTS))
     return DIALECTS[name](None)
 
 

@@ -1,5 +1,7 @@
 """Opening data by what they are: lists of paths, folders, and the errors about them."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -85,3 +87,10 @@ def test_addresses_of_databases(address, connect):
         with pytest.raises(tb.DataError, match=rf"address of a database.*\n.*tb\.table\({connect}\.connect\(") as error:
             opened()
         assert "secret" not in str(error.value)
+
+
+def test_a_connection_in_place_of_a_table():
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for run in (lambda: tb.NaiveBayes().fit(connection, "y"), lambda: tb.suggest_families(connection, "y")):
+            with pytest.raises(tb.DataError, match=r"a connection to a database(.|\n)*tb\.table\(connection, 'name"):
+                run()

@@ -427,6 +427,8 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
     model = tb.NaiveBayes().fit(rows, "y")
     with pytest.raises(tb.DataError, match=r"dialect .*'oracle'.*'duckdb' or 'postgresql'"):
         model.to_sql("oracle", "t")
+    with pytest.raises(tb.DataError, match=r"dialect .*'postgres'(.|\n)*Did you mean 'postgresql'"):
+        model.to_sql("postgres", "t")
     with pytest.raises(tb.DataError, match=r"table .*expected the name of a table"):
         model.to_sql("duckdb", ())
     wide = tb.NaiveBayes(tb.Binomial(1000)).fit([[1], [900], [3], [800]], [0, 1, 0, 1])

@@ -104,6 +104,10 @@ _HINTS = {
     "Select the columns to read: tb.table": "    Give all files the same columns.",
     "unlabeled='em'": "    Pass --unlabeled em to use such rows, or --unlabeled skip to leave them out.",
     "prior such as tb.": "    Pass --estimate bayes, or more rows.",
+    **dict.fromkeys(
+        ("Fit one with the spec of the other", "Fix the choice first"),
+        "    Fit one with 'tally fit --like' and the other model.",
+    ),
     "Add it with partial_fit": "    'tally show' lists the classes.",
 }
 _PHRASES = {

@@ -122,14 +122,14 @@ def _codes(labels: Labels, n_rows: int, what: str) -> tuple[np.ndarray, int]:
     codes = np.asarray(encode(column, what, ordered=True)[0]).astype(np.int32)
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        raise DataError.wrong_type(f"{what} of row {row}", "missing", "a label for every row")
+        raise DataError.wrong_type(f"the entry of {what} for row {row}", "missing", "a label for every row")
     used, place = np.unique(codes, return_inverse=True)
     return place.astype(np.int32), len(used)
 
 
 def _check_number(n_folds: int, most: int, what: str) -> None:
     if not is_integer_at_least(n_folds, 2) or n_folds > most:
-        hint = "tb.leave_one_out leaves every row out by itself." if what == "rows" else "Ask for fewer folds."
+        hint = "tb.leave_one_out leaves every row out by itself." if what == "rows" else f"Pass folds={most}, or fewer."
         raise DataError.wrong_type(
             "folds", repr(n_folds), f"a whole number from 2 to {most}, the number of {what}", hint
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -18,6 +19,7 @@ from tallybayes.warnings import DataSourceWarning, warn
 
 _TEXT_WORDS = 3.0  # mean number of words of text; identifiers have fewer
 _MOST_READ = 200  # levels whose words are counted
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST_NAMES = 5  # column names in a message
 
 
@@ -41,10 +43,13 @@ def warn_distinct_values(found: Mapping[Name, Domain]) -> None:
     """Warn of `distinct_columns` that are categorical by ``"auto"``."""
     if found:
         families = {name: "tb.Text()" if _is_text(domain) else "'ignore'" for name, domain in found.items()}
+        have_dates = any(_DATE.match(str(domain.levels[0])) for domain in found.values())
         warn(
             f"{_listed(found)}: categorical by 'auto', but nearly all values are different. New rows have new values, "
             "which are unseen levels.\n"
-            f"Pass columns={_mapping(families)}: Text counts words, 'ignore' drops a column.",
+            f"Pass columns={_mapping(families)}: Text counts words, 'ignore' drops a column."
+            + "\nDates are read as such after pd.to_datetime."
+            * have_dates,
             DataSourceWarning,
         )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import tallybayes as tb
@@ -267,3 +268,11 @@ def test_files_with_other_columns(files, tally):
     assert wrong.code == 1
     assert "has no column" in wrong.err
     assert "Give all files the same columns." in wrong.err
+
+
+def test_merging_models_of_other_columns(model, files, tally):
+    pd.read_csv(files / "penguins.csv").drop(columns="sex").to_csv(files / "less.csv", index=False)
+    assert tally("fit less.csv -t species -m naive-bayes -o less.tally").code == 0
+    assert (
+        "Fit one with 'tally fit --like' and the other model." in tally(f"merge {model} less.tally -o both.tally").err
+    )

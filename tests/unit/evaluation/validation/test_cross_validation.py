@@ -321,6 +321,8 @@ def test_own_folds():
         ({"folds": 151}, "leave_one_out"),
         ({"folds": 2.5}, "whole number"),
         ({"groups": np.zeros(150)}, "number of groups"),
+        ({"groups": np.arange(150) % 3}, "Pass folds=3, or fewer"),
+        ({"groups": [None, *range(149)]}, "the entry of groups for row 0 is missing"),
         ({"groups": np.zeros(10)}, "one for every row"),
         ({"order": np.full(150, np.nan)}, "missing"),
         ({"order": np.arange(150), "groups": np.arange(150)}, "expected one of them"),

@@ -107,3 +107,13 @@ def test_many_columns_are_not_all_named():
     ((_, text),) = warnings_of(lambda: tb.NaiveBayes().fit(rows, "kind"))
     assert text.startswith("columns id 0, id 1, id 2, id 3, id 4 and 4 more: ")
     assert text.count("'ignore'") == 6
+
+
+def test_dates_as_text_have_their_own_hint():
+    days = pd.date_range("2024-01-01", periods=60).strftime("%Y-%m-%d")
+    labels = ["a", "b"] * 30
+    with pytest.warns(DataSourceWarning, match=r"Dates are read as such after pd\.to_datetime\."):
+        tb.NaiveBayes().fit(pd.DataFrame({"day": days, "y": labels}), "y")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tb.NaiveBayes().fit(pd.DataFrame({"day": pd.to_datetime(days), "y": labels}), "y")

@@ -536,14 +536,19 @@ def test_networks_with_fixed_parameters_can_be_fitted_but_not_updated():
         ({"b": ["a"]}, {"a": [0], "b": [0]}, {"a": [1.0]}, r"tables is without 'b'"),
         ({"a": []}, {"a": [0, 1]}, {"a": [[0.5], [0.5, 1]]}, r"table of 'a' is ragged, or not numeric"),
         ({"a": []}, {"a": [0, 1]}, {"a": ["x", "y"]}, r"table of 'a' is ragged, or not numeric"),
-        ({"a": []}, {"a": [0, 1]}, {"a": [0.5, 0.4]}, r"table of 'a' is 0.9 in sum; expected rows that sum to 1"),
+        (
+            {"a": []},
+            {"a": [0, 1]},
+            {"a": [0.5, 0.4]},
+            r"the sum of the table of 'a' is 0.9; expected rows that sum to 1",
+        ),
         ({"a": []}, {"a": [0, 1]}, {"a": [1.5, -0.5]}, r"partly negative"),
         ({"a": []}, {"a": [0, 1]}, {"a": [1.0]}, r"the table of 'a' has shape \(1,\); expected \(2,\)"),
         (
             {"b": ["a"]},
             {"a": [0, 1], "b": [0, 1]},
             {"a": [0.5, 0.5], "b": [[1.0, 0.0], [0.5, 0.6]]},
-            r"table of 'b' is 1.1 in sum for a = 1",
+            r"the sum of the table of 'b' is 1.1 for a = 1",
         ),
     ],
 )

@@ -243,7 +243,9 @@ def test_steps_without_columns_cannot_be_told_apart():
 
 
 @pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.GaussianDiscriminant(), tb.HiddenMarkovModel()], ids=repr)
-@pytest.mark.parametrize(("value", "hint"), [(1e300, "Divide the column"), (np.inf, "Drop such rows")])
+@pytest.mark.parametrize(
+    ("value", "hint"), [(1e300, "Divide the column"), (np.inf, "Drop such rows, or make these cells missing")]
+)
 def test_numbers_that_are_too_large_say_what_to_try(model, value, hint):
     """1e300 is finite: the message must say why it is refused all the same."""
     with pytest.raises(DataError, match=f"found {re.escape(repr(value))} in row 1, column 'x'.*\n    {hint}"):

@@ -69,8 +69,8 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file.
 
-    Without --model, naive Bayes, tree-augmented and one-dependence classifiers
-    and discriminants are compared by cross-validation and stacked. The
+    Without --model, naive Bayes, tree-augmented and one-dependence classifiers,
+    discriminants and trees are compared by cross-validation and stacked. The
     leaderboard is printed.
 
       tally fit penguins.csv --target species

@@ -90,6 +90,6 @@ def _read_table(
     wrong = np.argwhere(np.abs(sums - 1.0) > 1e-6)
     if len(wrong):
         row = ", ".join(f"{parent} = {levels[parent][k]!r}" for parent, k in zip(parents, wrong[0], strict=True))
-        found = f"{sums[tuple(wrong[0])]:.6g} in sum{' for ' + row if row else ''}"
-        raise DataError.wrong_type(what, found, "rows that sum to 1")
+        total = f"{sums[tuple(wrong[0])]:.6g}{' for ' + row if row else ''}"
+        raise DataError.wrong_type(f"the sum of {what}", total, "rows that sum to 1")
     return table
