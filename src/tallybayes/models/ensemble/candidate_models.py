@@ -233,13 +233,14 @@ class CandidateModels:
     def _discriminants(
         self, view: NumericBlock, kind: str, suffix: str, settings: tuple[dict[str, Any], ...]
     ) -> Iterator[CandidateModel]:
-        # Skip covariances that would dominate the running time.
-        """Score Gaussian discriminants with several covariances."""
+        """Score Gaussian discriminants with several covariances, unless these would dominate the running time."""
         large = len(self.classes) * view.width**2 > 60_000 + 100 * self.table.n_rows
         if large or not 1 < view.width <= _MOST_WIDE:
             return
         start = time.perf_counter()
         (block,) = view.apply(self.table).columns.values()
+        if (np.min(block, axis=0) == np.max(block, axis=0)).all():
+            return
         for setting, scores in zip(settings, discriminant_scores(np.asarray(block), self.folds, settings), strict=True):
             shrinkage = f", shrinkage {setting['shrinkage']}" if "shrinkage" in setting else ""
             name = f"{setting['covariance']} discriminant{shrinkage}{suffix}"

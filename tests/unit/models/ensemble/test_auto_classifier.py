@@ -582,3 +582,9 @@ def test_a_time_budget_limits_the_candidates():
         tb.AutoClassifier(time_budget=-1).fit(X, y)
     with pytest.raises(DataError, match="folds"):
         tb.AutoClassifier(folds=1).fit(X, y)
+
+
+def test_constant_columns_of_categories_predict_the_class_frequencies():
+    y = np.arange(60) % 3 == 0
+    model = tb.AutoClassifier().fit(np.array([["a", "b"]] * 60), y)
+    np.testing.assert_allclose(model.predict_proba([["a", "b"]]), [[2 / 3, 1 / 3]], atol=0.02)
