@@ -19,7 +19,7 @@ from sklearn.metrics import (
 )
 
 import tallybayes as tb
-from tallybayes.errors import DataError, LabelError, PriorError
+from tallybayes.errors import DataError, LabelError
 from tests.unit.evaluation.evaluations import draw, numbers
 
 WEIGHTS = {
@@ -256,7 +256,7 @@ HALF = np.log(np.full((3, 2), 0.5))
         (([0, 1], [0, 1, 1], HALF), {"log_density": [0.0]}, DataError, "log_density has shape"),
         (([0, 1], [0, 1, 1], HALF), {"by": ["a", "b"]}, DataError, "rows: 3, by: 2"),
         (([0, 1], [0, 1, 1], HALF), {"by": [0.1, 0.2, 0.3]}, LabelError, "Discretize continuous values"),
-        (([0, 1], [0, 1, 1], HALF), {"mass": 95}, PriorError, "mass is 95"),
+        (([0, 1], [0, 1, 1], HALF), {"mass": 95}, DataError, "mass is 95"),
     ],
 )
 def test_refused(arguments, options, error, match):

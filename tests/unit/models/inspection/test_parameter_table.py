@@ -311,7 +311,7 @@ def test_the_nearest_mean_and_mixtures_and_what_was_chosen():
     chosen = tb.AutoClassifier().fit(pd.DataFrame(X, columns=["p", "q"]).assign(y=y), "y")
     first = chosen.members_[0]
     assert first.spec.name in repr(chosen.parameters_)
-    assert "heaviest of" in repr(chosen.parameters_)
+    assert "members" in repr(chosen.parameters_)
     assert set(chosen.parameters_) >= {"p", "q"}
     assert chosen.parameter_table("p").title.startswith("p(p | y")
     assert chosen.class_prior_.columns == ("u", "v")

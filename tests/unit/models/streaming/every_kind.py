@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import tallybayes as tb
+from tallybayes.models.ensemble.members import counts_of
 
 FAMILIES = {"size": tb.Gaussian(), "eggs": tb.Poisson(), "sky": tb.Categorical(), "flag": tb.Bernoulli()}
 
@@ -52,7 +53,7 @@ def learned(model, frame, y, **more):
 
 
 def tallies(model):
-    return [one.model.tally_ for one in model.members_] if hasattr(model, "members_") else [model.tally_]
+    return [counts_of(one.model) for one in model.members_] if hasattr(model, "members_") else [model.tally_]
 
 
 def same(one, other) -> bool:
