@@ -22,6 +22,8 @@ MODELS = {
     "one-dependence": "AveragedOneDependence",
     "tree-augmented": "TreeAugmentedNaiveBayes",
     "discriminant": "GaussianDiscriminant",
+    "forest": "CountForest",
+    "boosting": "CountBoosting",
     "nearest-mean": "NearestClassMean",
     "regression": "LinearRegression",
     "mixture": "Mixture",

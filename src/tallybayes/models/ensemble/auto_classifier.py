@@ -210,6 +210,12 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return class_count(self.members_[0].model)
 
     @property
+    def dropped_columns_(self) -> dict[Name, str]:
+        """From dropped column to the reason; columns that a member does not read are in its ``dropped_columns_``."""
+        check_is_fitted(self, "members_")
+        return {} if self.leaderboard_ is None else dict(self.leaderboard_.dropped_columns)
+
+    @property
     def feature_names_in_(self) -> np.ndarray:
         """The column names of the data frame that was fitted."""
         return classifier_fit.feature_names_in(self)

@@ -31,6 +31,8 @@ ModelName = Literal[
     "one-dependence",
     "tree-augmented",
     "discriminant",
+    "forest",
+    "boosting",
     "nearest-mean",
     "regression",
     "mixture",
