@@ -94,7 +94,8 @@ def report(
     if not hasattr(model, "predict_log_proba") or not hasattr(model, "classes_"):
         raise tb.DataError.wrong_type("the model", f"a {type(model).__name__}", "a fitted classifier")
     if isinstance(data, str | os.PathLike | Iterator):
-        data = tb.table(data)  # opened once: an iterator cannot be read twice
+        data = tb.table(data)
+        data.keep()  # an iterator is read several times
     evaluation = tb.evaluate(model, data, target)  # which checks the rows and the target
     rows = ReportRows(data, target)
     predictions = ReportPredictions(model, rows)

@@ -61,7 +61,8 @@ class GaussianDiscriminant(TransformerMixin, IndependentBlocksMixin, Classifier)
     covariance : {"auto", "full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"}, default "auto"
         ``"full"`` is quadratic discriminant analysis (QDA), ``"tied"`` linear discriminant analysis (LDA),
         ``"diagonal"`` Gaussian naive Bayes, ``"tied_diagonal"`` diagonal LDA. ``"auto"`` is full or tied, by the
-        leave-one-out log loss of the first rows, at most 20,000; the choice stays fixed, also after forgetting.
+        leave-one-out log loss of the first rows, at most 20,000; the choice stays fixed, also after forgetting and in
+        the folds of `cross_validate`.
     shrinkage : float in [0, 1], "auto" or None
         λ of λ·diag(Σ) + (1 − λ)·Σ, regularized discriminant analysis, per class or for the tied covariance. ``"auto"``
         is the oracle-approximating shrinkage (OAS) of the correlations, from the moments only.

@@ -104,7 +104,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
     Parameters
     ----------
     single : bool, default False
-        Whether to use only the best candidate instead of the ensemble.
+        Whether to use only the best generative candidate instead of the ensemble; no trees are grown.
     folds : int, default 5
         The number of folds of the cross-validation.
     spec : EnsembleSpec, optional

@@ -93,6 +93,8 @@ class CandidateModels:
         Seed of the trees.
     independent : bool
         Whether the rows are independent. If not, trees are grown without each fold.
+    trees : bool
+        Whether forests and boosting are candidates.
     deadline : float, optional
         The time by `time.perf_counter` after which no further group of candidates is tried.
     """
@@ -107,6 +109,7 @@ class CandidateModels:
         random_state: int = 0,
         *,
         independent: bool = True,
+        trees: bool = True,
         deadline: float | None = None,
     ) -> None:
         self.table = table
@@ -114,6 +117,7 @@ class CandidateModels:
         self.random_state = random_state
         self.rule = folds
         self.independent = independent
+        self.trees = trees
         self.deadline = deadline
         self.target = target
         self.weight = weight
@@ -172,6 +176,8 @@ class CandidateModels:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
         if self.indicator_columns or len(self.numbers) < len(self.names):
             yield "indicators", self._indicators
+        if not self.trees:
+            return
         yield "boosting", lambda: self._trees("boosting", CountBoosting(random_state=self.random_state))
         yield "forest", lambda: self._trees("forest", CountForest(random_state=self.random_state))
 

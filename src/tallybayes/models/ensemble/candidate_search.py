@@ -113,6 +113,7 @@ def search_candidates(
         all_rows,
         model.random_state,
         independent=dependence.independent,
+        trees=not model.single,
         deadline=None if model.time_budget is None else start + model.time_budget,
     )
     weight = candidates.scored_weight

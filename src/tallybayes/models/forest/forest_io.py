@@ -70,7 +70,7 @@ def _from_parts(
         tuple(names),
         tuple(map(tuple, edges)),
         tuple(None if one is None else tuple(one) for one in levels),
-        from_json(state.pop("dropped_columns")),
+        dict(from_json(state.pop("dropped_columns"))),
     ).check()
     grown_classes = tuple(state.pop("grown_classes"))
     described = state.pop("classes")
