@@ -14,6 +14,7 @@ from tallybayes.evaluation.named_columns import required_columns
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.ensemble.members import generative_members
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.results.audit import OutlierRow
@@ -77,7 +78,7 @@ def _density_model(model: Audited, table: Table) -> DensityModel | None:
     if not isinstance(model, AutoClassifier):
         return model
     usable = [
-        member for member in model._generative_members if set(required_columns(member.model)) <= set(table.columns)
+        member for member in generative_members(model) if set(required_columns(member.model)) <= set(table.columns)
     ]
     return max(usable, key=lambda member: member.spec.weight).model if usable else None
 

@@ -13,6 +13,7 @@ from tallybayes.errors import DataError
 from tallybayes.evaluation.comparison.model_difference import ColumnName, difference
 from tallybayes.models.base import Model
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.ensemble.members import generative_members
 from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
 from tallybayes.results.audit import ColumnDrift
@@ -105,7 +106,7 @@ def _jackknife_interval(
 def _n_parameters(model: Model | AutoClassifier, column: ColumnName) -> int:
     """Return the number of parameters of a column in all groups; 1, the most sensitive, if it is unknown."""
     if isinstance(model, AutoClassifier):
-        return max((_n_parameters(member.model, column) for member in model._generative_members), default=1)
+        return max((_n_parameters(member.model, column) for member in generative_members(model)), default=1)
     tally = model._selected_tally
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         if column in factor.columns or column == factor.columns:
@@ -123,7 +124,7 @@ def _label_arguments(y: Name | np.ndarray | None, rows: slice | np.ndarray) -> d
 def _pool_classes(model: Model | AutoClassifier) -> NaiveBayes:
     """Return a naive Bayes model of the same columns with all classes pooled into one."""
     if isinstance(model, AutoClassifier):
-        members = model._generative_members
+        members = generative_members(model)
         if not members:
             raise DataError("the model has no generative member that counts single columns.\n    Pass target=.")
         model = max(members, key=lambda member: (type(member.model) is NaiveBayes, member.spec.weight)).model

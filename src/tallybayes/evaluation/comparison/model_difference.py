@@ -19,6 +19,7 @@ from tallybayes.families.protocols.distribution_functions import kl_divergence
 from tallybayes.messages import with_article
 from tallybayes.models.base import Model
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.ensemble.members import generative_members
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.inspection.parameter_table import ParameterTable
 from tallybayes.models.network.estimated_network import network_of
@@ -126,8 +127,8 @@ def _common_member(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, 
     """Return the member of both models with most columns, of several that of the largest weight after, and a note."""
     pairs = [
         (old_choice, old_model, choice, model)
-        for choice, model in after._generative_members
-        for old_choice, old_model in before._generative_members
+        for choice, model in generative_members(after)
+        for old_choice, old_model in generative_members(before)
         if choice.name == old_choice.name and type(model) is type(old_model)
     ]
     if pairs:

@@ -895,11 +895,6 @@ class AutoClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self, "members_")
         save_model(self, path)
 
-    @property
-    def _generative_members(self) -> list[Member]:
-        """The members with a tally: all but trees."""
-        return [member for member in self.members_ if hasattr(member.model, "tally_")]
-
     # ---- Interface to other modules ----------------------------------------------------------------------------------
 
     @property

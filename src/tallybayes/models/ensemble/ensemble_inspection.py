@@ -10,7 +10,7 @@ from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.errors import DataError, EstimateError, as_attribute_error
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.ensemble.feature_views import BLOCK
-from tallybayes.models.ensemble.members import Member, read_features
+from tallybayes.models.ensemble.members import Member, generative_members, read_features
 from tallybayes.models.inspection.labeled_parameters import looked_up
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name, Rows
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def largest_generative(model: AutoClassifier) -> Member:
     """Return the generative member with the largest weight; raise EstimateError if there are only trees."""
     check_is_fitted(model, "members_")
-    if not model._generative_members:
+    if not generative_members(model):
         raise EstimateError(
             f"the only member is a {model.members_[0].spec.model}, which has no parameters of columns.\n"
             "    Fit tb.AutoClassifier() with single=False, which keeps a generative member, or use explain(X)."
         )
-    return model._generative_members[0]
+    return generative_members(model)[0]
 
 
 def largest_member(model: AutoClassifier) -> Any:

@@ -38,6 +38,11 @@ class Member(NamedTuple):
         return bounded(self.spec.calibration.apply(log_posterior, self.model._class_domain.levels))
 
 
+def generative_members(model: AutoClassifier) -> list[Member]:
+    """Return the members with a tally: all but trees."""
+    return [member for member in model.members_ if hasattr(member.model, "tally_")]
+
+
 def counts_of(model: Any) -> Any:
     """Return the tally of a member, or the counts of its trees."""
     return model.counts_ if hasattr(model, "counts_") else model.tally_

@@ -13,6 +13,7 @@ from tallybayes.data.table import Table
 from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.ensemble.ensemble_inspection import largest_generative
+from tallybayes.models.ensemble.members import generative_members
 from tallybayes.models.inputs.input_format import open_columns, open_rows
 from tallybayes.plotting.classifier.groups import Groups, groups_of
 from tallybayes.plotting.classifier.marginals import (
@@ -164,7 +165,7 @@ class EnsemblePlane(PredictedPlane):
     def __init__(self, model: AutoClassifier) -> None:
         self.model = model
         largest_generative(model)  # raises if there is none
-        generative = model._generative_members
+        generative = generative_members(model)
         self.members = [(member, _columns_of_member(member, choice.view)) for choice, member in generative]
         views = [choice.view for choice, _ in generative]
         self.levels = {name: levels for view in views for name, levels in getattr(view, "levels", ())}
