@@ -387,7 +387,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return ensemble_inspection.parameters(self)
 
     def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
-        """Return the parameters of one column of the largest member, ``parameters_[column]``.
+        """Return the parameters of one column of the largest generative member, ``parameters_[column]``.
 
         Parameters
         ----------
@@ -415,7 +415,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return ensemble_inspection.posterior(self)
 
     def show_work(self, row: Rows) -> str:
-        """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean.
+        """Return a step-by-step calculation for one row: the log probabilities of every member, and their pool.
 
         ``members_[k].model.show_work`` shows the calculation of one member.
 
@@ -469,7 +469,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return ensemble_plots.plot_decision_boundary(self, X, y, columns, ax)
 
     def plot_columns(self, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
-        """Plot the distribution of every column in each class, by the member with the largest weight; needs matplotlib.
+        """Plot every column in each class, by the generative member with the largest weight; needs matplotlib.
 
         Parameters
         ----------
@@ -491,7 +491,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
     ) -> Plot:
         """Plot the joint distribution of two columns and the product of their marginals; needs matplotlib.
 
-        The member with the largest weight is plotted, one row per class.
+        The generative member with the largest weight is plotted, one row per class.
 
         Parameters
         ----------
@@ -505,7 +505,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return ensemble_plots.plot_joint(self, X, y, columns, ax)
 
     def plot_class_means(self, shape: tuple[int, int]) -> Plot:
-        """Plot the class means as images, row by row, by the member with the largest weight; needs matplotlib.
+        """Plot the class means as images, by the generative member with the largest weight; needs matplotlib.
 
         Dropped columns are blank.
 
@@ -521,7 +521,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return ensemble_plots.plot_class_means(self, shape)
 
     def plot_graph(self, ax: Axes | None = None) -> Plot:
-        """Plot the member with the largest weight as a graph with plates; needs matplotlib.
+        """Plot the generative member with the largest weight as a graph with plates; needs matplotlib.
 
         Parameters
         ----------

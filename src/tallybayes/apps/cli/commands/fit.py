@@ -72,7 +72,7 @@ def fit(
     """Fit a model to a table and write it to a file.
 
     Without --model, naive Bayes, tree-augmented and one-dependence classifiers,
-    discriminants and trees are compared by cross-validation and stacked. The
+    discriminants and trees are compared by cross-validation and pooled. The
     leaderboard is printed.
 
       tally fit penguins.csv --target species
