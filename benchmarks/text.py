@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from harness import peak_memory, race, table
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 
@@ -126,6 +127,11 @@ def quality() -> None:
     for peer in (MultinomialNB(), BernoulliNB(), ComplementNB()):
         found = peer.fit(counts, groups).predict_log_proba(asked)
         print(f"| {type(peer).__name__} | {_told(found, peer.classes_, truth)} | |", flush=True)
+    linear = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, groups)
+    print(
+        f"| LogisticRegression on TF-IDF | {_told(linear.predict_log_proba(others), linear.classes_, truth)} | |",
+        flush=True,
+    )
     for name, family in ours.items():
         model = tb.NaiveBayes(family)
         folds = tb.cross_validate(model, texts, groups).accuracy.value
@@ -133,7 +139,9 @@ def quality() -> None:
         print(f"| `{name}` | {_told(found, model.classes_, truth)} | {folds:.4f} |", flush=True)
     tempered = tb.NaiveBayes(ours["Text(binary=True, min_count=3)"], calibration="temperature").fit(texts, groups)
     found = tempered.predict_log_proba(others)
-    print(f"| the third, calibration='temperature' | {_told(found, tempered.classes_, truth)} | |\n")
+    print(f"| the third, calibration='temperature' | {_told(found, tempered.classes_, truth)} | |")
+    pool = tb.AutoClassifier().fit(texts, groups)
+    print(f"| `AutoClassifier()` | {_told(pool.predict_log_proba(others), pool.classes_, truth)} | |\n")
 
 
 def _told(found: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> str:

@@ -58,6 +58,10 @@ class Texts:
     def __len__(self) -> int:
         return len(self._given[0]) - 1 if type(self._given) is tuple else len(self._given)
 
+    def __getitem__(self, row: int) -> Any:
+        """Return the text of one row, or None."""
+        return self.strings[row].as_py()
+
     @cached_property
     def strings(self) -> Any:
         """The strings as an Arrow array."""

@@ -50,6 +50,7 @@ from tallybayes.models.ensemble.members import (
     with_dropped_class,
     with_target,
 )
+from tallybayes.models.ensemble.text_columns import with_texts
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.forest.count_boosting import CountBoosting
 from tallybayes.models.inputs.batching import predict_in_batches
@@ -75,8 +76,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.apps.report import Report
+    from tallybayes.data.text_columns import WordReader
     from tallybayes.estimation.importance import FeatureImportance
     from tallybayes.export.portable_scorer import PortableScorer
+    from tallybayes.families.text import Text
     from tallybayes.models.classification.methods.explanation import Explanation
     from tallybayes.models.ensemble.ensemble_summary import EnsembleSummary
     from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
@@ -90,12 +93,13 @@ class AutoClassifier(ClassifierMixin, Estimator):
 
     Candidates are naive Bayes with suggested families, tree-augmented naive Bayes, averaged one-dependence estimators,
     Gaussian discriminants with several covariances, a tied discriminant on numbers and indicators of levels,
-    `CountForest` and `CountBoosting`. Columns with informative missing values get missing-value indicators. Generative
-    candidates are scored on held-out folds, with families, bins and dependences chosen from the other folds; trees
-    predict each row by the trees that were grown without it. Each candidate is calibrated by temperature scaling. The
-    best candidate of each kind enters a log-linear pool, p(class) ∝ Π p(class | member)^weight (Genest and Zidek 1986).
-    The weights maximize the likelihood of the held-out classes under a Gaussian prior around the weights of the best
-    linear mixture (stacking, Wolpert 1992).
+    `CountForest` and `CountBoosting`. A text column has candidates of its own: naive Bayes on words, word pairs and
+    characters. Columns with informative missing values get missing-value indicators. Generative candidates are scored
+    on held-out folds, with families, bins and dependences chosen from the other folds; trees predict each row by the
+    trees that were grown without it. Each candidate is calibrated by temperature scaling. The best candidate of each
+    kind enters a log-linear pool, p(class) ∝ Π p(class | member)^weight (Genest and Zidek 1986). The weights maximize
+    the likelihood of the held-out classes under a Gaussian prior around the weights of the best linear mixture
+    (stacking, Wolpert 1992).
 
     The selection is ``spec_``, and stays fixed: later rows are counted or forgotten by every member. Models with the
     same spec can be merged; ``AutoClassifier(spec=other.spec_)`` fits it to other rows. The trees are part of the spec;
@@ -103,6 +107,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
 
     Parameters
     ----------
+    columns : {name: Text}, optional
+        Columns of text. Without it, a list or Series of strings is text, and so is a column of strings of several words
+        of which nearly all are different.
     single : bool, default False
         Whether to use only the best generative candidate instead of the ensemble; no trees are grown.
     folds : int, default 5
@@ -135,17 +142,17 @@ class AutoClassifier(ClassifierMixin, Estimator):
     array([0])
     """
 
-    _text_readers: ClassVar[dict[Any, Any]] = {}  # no member reads text
-
     def __init__(
         self,
         *,
+        columns: Mapping[Name, Text] | None = None,
         single: bool = False,
         folds: int = 5,
         spec: EnsembleSpec | None = None,
         time_budget: float | None = None,
         random_state: int = 0,
     ) -> None:
+        self.columns = columns
         self.single = single
         self.folds = folds
         self.spec = spec
@@ -643,6 +650,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
         labels.check_complete("Drop the unlabeled rows, or use tb.NaiveBayes(unlabeled='em').")
         labels.check_categorical(input_format.target)
         weights = check_weight(weight, table.n_rows)
+        if self.spec is None:
+            table = with_texts(table, input_format.target, self.columns)
         check_columns(table, input_format.target)
         warn_unread({name: reason for name in table.columns if (reason := table.unread(name))})
         leaderboard, spec = None, self.spec
@@ -907,6 +916,12 @@ class AutoClassifier(ClassifierMixin, Estimator):
         if not hasattr(self, "members_"):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         return self.members_[0].model._class_domain
+
+    @property
+    def _text_readers(self) -> dict[Name, WordReader]:
+        """The reader of every text column, by one of the members that read it."""
+        models = [model for _, model in getattr(self, "members_", ()) if hasattr(model, "tally_")]
+        return {name: reader for model in models for name, reader in model._text_readers.items()}
 
     @property
     def _required_columns(self) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from tallybayes.estimation.resampling.folds import Folds
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.scoring_forms import transform
+from tallybayes.families.text import Text
 from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant
 from tallybayes.models.ensemble.candidate_folds import CountedFolds
 from tallybayes.models.ensemble.discriminant_by_fold import discriminant_scores
@@ -33,6 +35,7 @@ from tallybayes.models.ensemble.leakage import Leak, leaks
 from tallybayes.models.ensemble.naive_bayes_by_fold import naive_scores
 from tallybayes.models.ensemble.one_dependence_by_fold import Coding, pair_scores
 from tallybayes.models.ensemble.stacking import LEAST, bounded
+from tallybayes.models.ensemble.text_columns import text_families
 from tallybayes.models.forest.count_boosting import CountBoosting
 from tallybayes.models.forest.count_forest import CountForest
 from tallybayes.models.inputs.columns import read_columns
@@ -135,6 +138,8 @@ class CandidateModels:
         self._chosen: list[dict[Name, Family]] = []  # families selected without each fold
         self._middles: dict[Name, float | None] = {}  # medians of numeric columns
         features = [name for name in table.columns if name != target and name not in self.dropped_columns]
+        self.texts = {name: table.columns[name].family for name in features if table.kind(name) == "text"}
+        features = [name for name in features if name not in self.texts]
         missing = {name: is_missing(table, name) for name in features}
         self.names = tuple(name for name in features if not missing[name].all()) or tuple(
             features
@@ -167,6 +172,11 @@ class CandidateModels:
 
     def _plans(self) -> Iterator[tuple[str, Callable[[], Iterator[CandidateModel]]]]:
         """Yield the name of each group of candidates and a function that scores it."""
+        for name, declared in self.texts.items():
+            for kind, family in text_families(declared).items():
+                yield f"{kind} of {name}", partial(self._text, f"{kind} of {name}", name, family)
+        if not self.names:
+            return
         yield (
             "naive Bayes",
             lambda: self._naive(RawColumns(self.names)),
@@ -204,6 +214,12 @@ class CandidateModels:
         self.names = remaining
         self.indicator_columns = tuple(name for name in self.indicator_columns if name in remaining)
         self.numbers = tuple(name for name in self.numbers if name in remaining)
+
+    def _text(self, kind: str, name: Name, family: Text) -> Iterator[CandidateModel]:
+        """Score naive Bayes on one text column."""
+        start = time.perf_counter()
+        view, model = RawColumns((name,)), NaiveBayes({name: family})
+        yield self._candidate(kind, kind, view, model, self._refitted(view, model), start)
 
     def _pairs(self, view: RawColumns) -> Iterator[CandidateModel]:
         """Score tree-augmented naive Bayes and AODE on the same pairs, with equal-weight and with supervised bins."""

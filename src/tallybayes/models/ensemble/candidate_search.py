@@ -23,7 +23,6 @@ from tallybayes.models.ensemble.feature_views import numbers_of
 from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry, interval
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
 from tallybayes.models.ensemble.stacking import pool_log_proba, pooled_weights
-from tallybayes.models.inputs.distinct_values import warn_dropped_text
 from tallybayes.models.inputs.features import is_name
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
@@ -124,7 +123,6 @@ def search_candidates(
         scored[number] = candidates.recalibrated(scored[number])
     ensemble = _Ensemble.of([scored[number] for number in best], candidates)
     accuracy = float(np.average(ensemble.proba.argmax(axis=1) == candidates.codes, weights=weight))
-    warn_dropped_text(table, candidates.dropped_columns)
     leaderboard = Leaderboard(
         _entries(scored, ensemble.spec, weight),
         interval(-np.log(ensemble.proba[np.arange(table.n_rows), candidates.codes]), weight),

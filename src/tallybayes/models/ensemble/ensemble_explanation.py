@@ -23,6 +23,7 @@ from tallybayes.models.classification.methods.explanation import (
 from tallybayes.models.ensemble.members import Member, log_proba, read_features
 from tallybayes.models.ensemble.stacking import LEAST
 from tallybayes.models.forest.tree_explanation import tree_contributions
+from tallybayes.models.inputs.input_format import bound_texts
 from tallybayes.typing import Name, Rows
 
 if TYPE_CHECKING:
@@ -93,7 +94,11 @@ def _contributions(
         )
         return
     owners = member.spec.view.owners(rows)
-    parts, *_ = explanation_parts(estimates_of(member.model), rows, top, other)
+    parts, log_odds, _ = explanation_parts(estimates_of(member.model), bound_texts(member.model, rows), top, other)
+    if member.model._text_readers:  # of one column: its contribution is that of all words
+        prior = parts[0].log_ratios(slice(0, table.n_rows))[:, 0]
+        yield from ((PRIOR, prior), (member.spec.view.names[0], log_odds - prior))
+        return
     for part in parts:
         terms = part.log_ratios(slice(0, table.n_rows))
         for name, column in zip(part.names, terms.T, strict=True):

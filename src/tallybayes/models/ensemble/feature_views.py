@@ -12,6 +12,7 @@ from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.data.dates import origins
 from tallybayes.data.indicator_columns import hidden
 from tallybayes.data.table import Table
+from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError
 from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.inputs.features import free_name
@@ -184,6 +185,8 @@ def is_missing(table: Table, name: Name) -> np.ndarray:
     """Return which cells of a column are missing."""
     if table.kind(name) == "number":
         return np.isnan(numbers_of(table, name))
+    if isinstance(texts := table.columns[name], Texts):
+        return np.zeros(table.n_rows, dtype=bool) if texts.missing is None else texts.missing
     return table.encoded(name)[0].astype(np.int64) < 0
 
 
@@ -193,14 +196,9 @@ def absent_name(name: Name, table: Table) -> str:
 
 
 def check_columns(table: Table, target: Labels) -> None:
-    """Raise DataError for columns that no candidate reads: text, blocks and infinite numbers."""
+    """Raise DataError for columns that no candidate reads: blocks and infinite numbers."""
     for name in table.columns:
-        if name != target and table.kind(name) == "text":
-            raise DataError(
-                f"AutoClassifier does not read text (column {name!r}); expected numbers or categories.\n"
-                "    Use tb.NaiveBayes(), which counts the words."
-            )
-        if name != target and table.is_block(name):
+        if name != target and table.is_block(name) and table.kind(name) != "text":
             what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
             hint = "tb.NaiveBayes takes sparse blocks of words."
             raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)

@@ -105,7 +105,7 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     check_columns(table, shape.target)
     codes = np.unique(labels.codes, return_inverse=True)[1]
     fold = random_folds(codes, min(check_count("folds", folds, 2), table.n_rows), random_state)
-    names = tuple(name for name in table.columns if name != shape.target)
+    names = tuple(name for name in table.columns if name != shape.target and table.kind(name) != "text")
     families = select_families_by_fold(table, names, shape.target, None, fold).by_fold
     return leaks(table, shape.target, families, CountedFolds(codes, fold, None))
 

@@ -14,6 +14,7 @@ from tallybayes.models.classification.class_prior import log_class_prior
 from tallybayes.models.classification.estimated_classifier import estimates_of
 from tallybayes.models.ensemble.ensemble_spec import MemberSpec
 from tallybayes.models.ensemble.stacking import bounded, pool_log_proba
+from tallybayes.models.ensemble.text_columns import read_text_columns
 from tallybayes.models.inputs.input_format import open_columns
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.statistics.counts import Counts
@@ -86,7 +87,8 @@ def class_count(model: Any) -> np.ndarray:
 
 def read_features(model: AutoClassifier, X: Rows) -> Table:
     """Return the features of rows, with invalid cells missing."""
-    return mask_invalid_cells(open_columns(model, X), model._column_specs(), None)
+    texts = {name: reader.family for name, reader in model._text_readers.items()}
+    return mask_invalid_cells(read_text_columns(open_columns(model, X), texts), model._column_specs(), None)
 
 
 def log_proba(model: AutoClassifier, table: Table, without: Name | None = None) -> np.ndarray:

@@ -54,6 +54,17 @@ def warn_distinct_values(found: Mapping[Name, Domain]) -> None:
         )
 
 
+def text_columns(table: Table, target: Name) -> list[Name]:
+    """Return the columns of strings of several words of which nearly all are different."""
+    found = []
+    for name in table.columns:
+        if name != target and table.kind(name) == "label" and not table.is_block(name) and not table.unread(name):
+            codes, domain = table.encoded(name)
+            if has_distinct_values(len(domain.levels), float((codes >= 0).sum())) and _is_text(domain):
+                found.append(name)
+    return found
+
+
 def warn_dropped_text(table: Table, dropped: Mapping[Name, str]) -> None:
     """Warn of columns of text that are dropped as identifiers, since nearly all values are different."""
     distinct = [name for name, reason in dropped.items() if reason == DISTINCT_LABELS]

@@ -531,12 +531,6 @@ def test_a_choice_that_is_none_is_refused():
         choice.replace(members=(*choice.members, other))
 
 
-def test_texts_are_an_error_that_names_another_model():
-    texts = ["good film", "bad film", "nice plot", "dull plot"]
-    with pytest.raises(DataError, match=r"AutoClassifier does not read text \(column 'text'\).*\n.*tb\.NaiveBayes\(\)"):
-        tb.AutoClassifier().fit(texts, ["p", "n", "p", "n"])
-
-
 def patients(seed=0, n_groups=30, n_rows=6):
     """Rows of patients: a column that identifies the patient well, and one that depends on the class."""
     rng = np.random.default_rng(seed)

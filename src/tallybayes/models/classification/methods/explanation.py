@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 PRIOR = "(class prior)"
 CALIBRATION = "(calibration)"
 ABSENT_WORDS = "(absent words)"
+_MOST_SHOWN = 40  # characters of a cell
 
 
 class Explanation:
@@ -429,4 +430,5 @@ def shown(value: object) -> str:
     """A cell in few characters."""
     if value is None:
         return "—"
-    return f"{value:.6g}" if isinstance(value, float) else printable(value)
+    text = f"{value:.6g}" if isinstance(value, float) else printable(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
