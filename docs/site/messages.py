@@ -1,4 +1,4 @@
-"""The messages of every error class, read from the source: what is wrong, and what to do."""
+"""The messages of every class of errors and warnings, read from the source: what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import tallybayes as tb
+from tallybayes import messages as texts
 
 SOURCE = Path(tb.__file__).parent
 ERRORS = {
@@ -20,10 +21,17 @@ def template(node: ast.expr) -> str | None:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        return "".join(
+            str(part.value) if isinstance(part, ast.Constant) else constant(part.value) for part in node.values
+        )
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return (template(node.left) or "…") + (template(node.right) or "…")
     return None
+
+
+def constant(node: ast.expr) -> str:
+    """Return the text of a constant that messages share; … for another value."""
+    return str(getattr(texts, node.id, "…")) if isinstance(node, ast.Name) and node.id.isupper() else "…"
 
 
 def raised(tree: ast.AST, name: str = "") -> Iterator[tuple[str, str]]:
@@ -35,9 +43,20 @@ def raised(tree: ast.AST, name: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Call) and node.args:
             called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             text = template(node.args[0])
+            if called == "warn":
+                called = getattr(node.args[1], "id", "") if len(node.args) > 1 else "TallybayesWarning"
             if text and (called in ERRORS or (called == "cls" and name)):
                 yield called if called in ERRORS else name, text
         yield from raised(node, name)
+
+
+def warned() -> Iterator[tuple[str, str | None]]:
+    """Yield the place and the template of every warning, except those in the words of other libraries."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        if file.parent.name not in ("sklearn", "hmmlearn") and file != SOURCE / "warnings.py":
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "warn":
+                    yield f"{file.relative_to(SOURCE)}:{node.lineno}", template(node.args[0])
 
 
 @cache

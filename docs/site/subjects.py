@@ -107,7 +107,7 @@ SUBJECTS: dict[str, list[str]] = {
     "Errors and warnings": [
         "TallybayesError DataError LabelError EstimateError ImpossibleError NotLinearError PriorError StatisticsError "
         "NoCountsError NotForgettableError FileError ExportError TooLargeError TallybayesWarning CalibrationWarning "
-        "InvalidValueWarning"
+        "DataSourceWarning InvalidValueWarning"
     ],
 }
 

@@ -2,12 +2,16 @@
 
 import ast
 import inspect
+import re
 
 import api
 import messages
 import pytest
 
 import tallybayes as tb
+
+VERBS = "Call Check Correct Discretize Drop Fetch Impute Increase Install Pass Reinstall Rename Set Use"
+ADVICE = f"    ({'|'.join([*VERBS.split(), '…'])})"
 
 
 def test_templates_have_ellipses_for_values():
@@ -31,6 +35,18 @@ def test_every_message_says_what_to_do():
     """A message that ends with the message of another error has its advice."""
     listed = [problem for listed in messages.messages().values() for problem, advice in listed if not advice]
     assert [problem for problem in listed if not problem.endswith("…")] == []
+
+
+def test_every_warning_names_its_consequence_and_what_to_do():
+    """The first line is what was found and what follows from it, the second one a call, a parameter or an option."""
+    found = dict(messages.warned())
+    assert len(found) > 25
+    for place, text in found.items():
+        assert text is not None, f"{place}: write the message in the call of warn"
+        problem, _, advice = text.partition("\n")
+        assert problem[-1:] in (".", "…"), place
+        assert re.search(r"[:;,.] | and | treated as ", problem), f"{place}: the consequence is missing"
+        assert re.match(ADVICE, advice), f"{place}: the second line does not say what to do"
 
 
 @pytest.mark.parametrize("name", sorted(messages.ERRORS))

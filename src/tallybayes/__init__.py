@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from tallybayes.tally.tally import Tally as Tally
     from tallybayes.versions import show_versions as show_versions
     from tallybayes.warnings import CalibrationWarning as CalibrationWarning
+    from tallybayes.warnings import DataSourceWarning as DataSourceWarning
     from tallybayes.warnings import InvalidValueWarning as InvalidValueWarning
     from tallybayes.warnings import TallybayesWarning as TallybayesWarning
 
@@ -142,6 +143,7 @@ _PUBLIC = {
     "CountForest": "models.forest.count_forest",
     "Counts": "statistics.counts",
     "DataError": "errors",
+    "DataSourceWarning": "warnings",
     "Decayed": "models.streaming.decayed",
     "DensityEvaluation": "results.density_evaluation",
     "Dirichlet": "distributions.dirichlet",

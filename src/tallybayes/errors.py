@@ -65,8 +65,19 @@ class DataError(TallybayesError, ValueError):
         """Return the error for parts of a table with different numbers of rows."""
         listed = ", ".join(f"{name}: {n}" for name, n in lengths.items())
         return cls(
-            f"the parts of the data have different numbers of rows ({listed}); expected one number.\n"
+            f"the parts of the data have different numbers of rows ({listed}).\n"
             "    Every column, label and weight must describe the same rows."
+        )
+
+    @classmethod
+    def wrong_number(
+        cls, found: int, model: str, expected: int | None, names: Iterable[object] | None = None
+    ) -> DataError:
+        """Return the error for another number of columns than in the training rows, in scikit-learn's words."""
+        known = "" if names is None else f": {_listed(names)}"
+        return cls(
+            f"X has {found} features, but {model} is expecting {expected} features as input.\n"
+            f"    Pass the columns the model was fitted on{known}."
         )
 
     @classmethod
@@ -79,6 +90,14 @@ class DataError(TallybayesError, ValueError):
         """Return the error for a value of the wrong type."""
         tail = f"\n    {hint}" if hint else ""
         return cls(f"{name} is {found}; expected {expected}.{tail}")
+
+    @classmethod
+    def no_statistics(cls, value: object) -> DataError:
+        """Return the error for values, or other statistics, where a distribution needs sufficient statistics."""
+        return cls(
+            f"statistics is {short_repr(value)}; expected sufficient statistics of a family with this prior.\n"
+            "    Pass tb.fit_distribution(values, family).statistics, or use its method posterior(prior)."
+        )
 
     @classmethod
     def bad_weight(cls, value: float, row: int) -> DataError:
@@ -284,7 +303,7 @@ class PriorError(TallybayesError, ValueError):
         """Return the error for EM under a prior with an unbounded log posterior."""
         return cls(
             "EM has no maximum to converge to: under a prior with a parameter below 1 the log posterior is unbounded "
-            "at probabilities or rates of 0.\n    Use estimate='bayes', or another prior."
+            "at probabilities or rates of 0.\n    Use estimate='bayes', or prior parameters of at least 1."
         )
 
     @classmethod
@@ -401,7 +420,8 @@ class NotLinearError(EstimateError):
         """Return the error for one non-linear factor."""
         return cls(
             f"the log-odds of {family!r} columns under the {estimate} estimate are not linear in x.\n"
-            "    Linear are Bernoulli and Multinomial and, under a point estimate, Poisson and the tied Gaussians."
+            "    Only these have linear log-odds: Bernoulli, Multinomial and, under a point estimate, Poisson and "
+            "tied Gaussians."
         )
 
 

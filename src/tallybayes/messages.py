@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
+IMPOSSIBLE_HINT = (  # of a row or sequence of probability 0
+    "Check its values. If parameters are estimated, estimate='bayes' gives unseen values positive probability."
+)
 # Passwords of database URLs may contain spaces, but no line break. Other URLs end at a space.
 _ACCOUNT = re.compile(r"\b(postgres(?:ql)?://).*@|\b([a-z][\w+.-]*://)\S*@", re.IGNORECASE)
 _CONNECTION = re.compile(r"://|\b(?:host|hostaddr|dbname|user|port)\s*=", re.IGNORECASE)

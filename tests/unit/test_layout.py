@@ -46,7 +46,7 @@ ON_REQUEST = {(part, "plotting") for part in ("distributions", "results", "estim
 ON_REQUEST |= {("models", "apps"), ("models", "export")}
 ANYTHING = {"testing", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
-SHARED = {"inputs", "inspection", "sklearn_bases", "estimator", "base", "receipt"}
+SHARED = {"inputs", "inspection", "sklearn_bases", "estimator", "base", "receipt", "name_hints"}
 ROOMS = {
     "sklearn_bases": set(),
     "inputs": set(),

@@ -137,8 +137,8 @@ def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
         if not seal.startswith(SEAL):
             if is_local(start, MANIFEST, manifest_size(start)):
                 raise FileError.damaged(path, "its seal is missing; it was truncated, or data was appended")
-            is_zip = start.startswith(b"PK\x03\x04")
-            raise FileError.not_ours(path, "it is a zip archive without our seal" if is_zip else "it is no zip archive")
+            kind = "a zip archive without our seal" if start.startswith(b"PK\x03\x04") else "not a zip archive"
+            raise FileError.not_ours(path, f"it is {kind}")
         file.seek(0)
         intake = SealedReader(file, size - DIGEST_SIZE, path)
         try:

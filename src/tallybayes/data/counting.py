@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes._utils.memory import SMALL, require_memory
 from tallybayes._utils.parameter_checks import read_list
 from tallybayes.data.dates import origins, with_parts_of_dates
+from tallybayes.data.encoding import is_missing, is_number
 from tallybayes.data.missing_indicators import check_absence, indicator_name, with_missing_level
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
@@ -501,7 +502,14 @@ def check_weight(weight: SampleWeights | npt.ArrayLike, n_rows: int, *, any_size
     try:
         array = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError.wrong_type("weight", f"{weight!r:.60}", "finite numbers of at least 0, one per row") from None
+        cells = (
+            weight.to_pylist() if hasattr(weight, "to_pylist") else np.asarray(weight, dtype=object).ravel().tolist()
+        )
+        wrong = (f"{short_repr(v)} in row {i}" for i, v in enumerate(cells) if not (is_missing(v) or is_number(v)))
+        expected = "finite numbers of at least 0, one per row"
+        raise DataError.wrong_type(
+            "weight", next(wrong, short_repr(weight)), expected, "Pass a numeric column."
+        ) from None
     if array.shape != (n_rows,):
         raise DataError.wrong_shape("weight", array.shape, f"({n_rows},), one number for every row")
     return check_weight_range(array, *((0.0, np.finfo(float).max) if any_size else ()))

@@ -291,27 +291,21 @@ def numeric(column: Column, name: Name) -> np.ndarray:
         if not is_missing(value) and not is_number(value):
             found_text = f"partly {short_repr(value)} ({type(value).__name__})"
             example = next((other for other in cells if not is_missing(other) and is_number(other)), None)
-            hint = (
-                conversion_hint(value)
-                or "Use Categorical() for categories, or Bernoulli(success=...) in tb.fit_distribution."
+            if isinstance(value, str) and example is not None:
+                found_text += f" and partly {short_repr(example)}"
+            raise DataError.wrong_type(
+                f"column {name!r}", found_text, "numbers", conversion_hint(value) or _NUMBERS_OR_LEVELS
             )
-            if isinstance(value, str) and (example is not None or _is_spelled(value)):
-                found_text += "" if example is None else f" and partly {short_repr(example)}"
-                hint = "For numbers, use pd.to_numeric(column, errors='coerce'); for categories, column.astype(str)."
-            raise DataError.wrong_type(f"column {name!r}", found_text, "numbers", hint)
     return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
+
+
+_NUMBERS_OR_LEVELS = (  # at fitting and at prediction
+    "Convert it with pd.to_numeric(column, errors='coerce'). To fit categories, use column.astype(str) with "
+    "Categorical() or Bernoulli(success=...)."
+)
 
 
 def is_number(value: object) -> bool:
     """Return whether a cell is a real number."""
     is_numeric = isinstance(value, int | float | Decimal | np.bool_ | np.number)
     return is_numeric and not isinstance(value, np.complexfloating | np.timedelta64)
-
-
-def _is_spelled(text: str) -> bool:
-    """Return whether a string is the representation of a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

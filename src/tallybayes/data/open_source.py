@@ -308,7 +308,8 @@ def _matching(pattern: str, format: str | None = None) -> list[str]:
     if not files:
         _check_not_database(pattern)
         visible = [name for name in names if name[0] != "."]
-        hint = f"\n    {folder} holds {', '.join(visible[:5])}." if visible else ""
+        where = "this folder" if folder == "." else folder
+        hint = f"\n    Files in {where}: {', '.join(visible[:5])}." if visible else ""
         if path.isalnum():
             hint += f"\n    Pass categories as a list: list({pattern!r})."
         elif " " in path and not os.path.dirname(path):

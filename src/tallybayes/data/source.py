@@ -201,7 +201,7 @@ class Source:
         require_memory(size, f"all rows of {self.name}, a second time", _FEWER)
         if size > _LARGE:
             warn(
-                f"{why} needs all rows at once: {self.name} is read into memory ({size / 1e9:.1f} GB).",
+                f"{why} needs all rows at once: {self.name} is read into memory ({size / 1e9:.1f} GB).\n    {_FEWER}",
                 DataSourceWarning,
             )
         return pa.concat_tables(batches) if batches else self.schema.empty_table()

@@ -160,8 +160,10 @@ class Table:
                 value = next((value for value in cells if not is_missing(value)), None)
                 if value is None:  # a column without values may be numeric
                     continue
-                cast = "Convert it with column.astype(float); " if is_number(value) else ""
-                hint = conversion_hint(value) or f"{cast}tb.NaiveBayes accepts both numeric and categorical columns."
+                cast = "column.astype(float)" if is_number(value) else "pd.to_numeric(column, errors='coerce')"
+                hint = conversion_hint(value) or (
+                    f"Convert it with {cast}; tb.NaiveBayes is fitted to both numeric and categorical columns."
+                )
                 if dates_of(name):
                     hint = f"Remove {dates_of(name)[0]!r}, or use a model that reads dates, such as tb.NaiveBayes."
                 found = f"a categorical column with values such as {short_repr(value)}"

@@ -20,7 +20,7 @@ from tallybayes.distributions.parameter_distribution import (
     check_positive,
     tail_probabilities,
 )
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.statistics.counts import Segments
 from tallybayes.statistics.totals import Totals
 from tallybayes.typing import RandomState
@@ -90,6 +90,8 @@ class Beta(ParameterDistribution):
 
     def update(self, statistics: Totals) -> Beta:
         """Add the counts of successes and failures to a and b."""
+        if not isinstance(statistics, Totals):
+            raise DataError.no_statistics(statistics)
         a, b = self._broadcast(statistics.total.shape, "alpha", "beta")
         return Beta(a + statistics.total, b + statistics.failures)
 
@@ -147,6 +149,8 @@ class Beta(ParameterDistribution):
     def log_evidence(self, statistics: Totals) -> Any:
         """Return log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
         self._require_proper("log_evidence")
+        if not isinstance(statistics, Totals):
+            raise DataError.no_statistics(statistics)
         start = np.stack([*self._broadcast(statistics.total.shape, "alpha", "beta")], axis=-1)
         steps = np.stack([statistics.total, statistics.failures], axis=-1)
         ratio = log_dirichlet_norm_ratio(start, steps, Segments([2]))[..., 0]

@@ -19,7 +19,7 @@ from tallybayes.distributions.parameter_distribution import (
     check_positive,
     tail_probabilities,
 )
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.statistics.totals import Totals
 from tallybayes.typing import RandomState
@@ -104,6 +104,8 @@ class Dirichlet(ParameterDistribution):
 
     def _fit(self, statistics: Counts | Totals) -> tuple[np.ndarray, np.ndarray, Segments]:
         """Return concentrations and counts of the same shape, and the segments of their columns."""
+        if not isinstance(statistics, Counts | Totals):
+            raise DataError.no_statistics(statistics)
         table, segments = (
             (statistics.table, statistics.segments)
             if isinstance(statistics, Counts)

@@ -21,6 +21,7 @@ from tallybayes.distributions.parameter_distribution import (
     check_positive,
     tail_probabilities,
 )
+from tallybayes.errors import DataError
 from tallybayes.statistics.totals import Totals
 from tallybayes.typing import RandomState
 
@@ -83,6 +84,8 @@ class Gamma(ParameterDistribution):
 
     def update(self, statistics: Totals) -> Gamma:
         """Add the total to the shape and the weight of the rows to the rate."""
+        if not isinstance(statistics, Totals):
+            raise DataError.no_statistics(statistics)
         shape, rate = self._broadcast(statistics.total.shape, "shape", "rate")
         return Gamma(shape + statistics.total, rate + statistics.weight)
 
@@ -125,6 +128,8 @@ class Gamma(ParameterDistribution):
     def log_evidence(self, statistics: Totals) -> Any:
         """Return log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
         self._require_proper("log_evidence")
+        if not isinstance(statistics, Totals):
+            raise DataError.no_statistics(statistics)
         total, rows = statistics.total, statistics.column_weights()
         a, b = self._broadcast(total.shape, "shape", "rate")
         growth = log_growth(a, total)

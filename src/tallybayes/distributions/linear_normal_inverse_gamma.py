@@ -21,7 +21,7 @@ from tallybayes.distributions.parameter_distribution import (
     broadcast_prior,
     tail_probabilities,
 )
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.ldl_solver import LDLSolution, solve_ldl
 from tallybayes.statistics.moments import Moments
@@ -167,6 +167,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     def _solve(self, statistics: Moments) -> tuple[InverseGamma, np.ndarray, NormalEquations]:
         """Return the noise prior and κ, broadcast to the statistics' groups, and the solved normal equations."""
+        if not isinstance(statistics, Moments):
+            raise DataError.no_statistics(statistics)
         given = statistics.given_shape
         p = statistics.n_columns - 1
         location, center = self._broadcast((*given, p), "location", "input_center")

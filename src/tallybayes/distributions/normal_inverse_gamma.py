@@ -21,7 +21,7 @@ from tallybayes.distributions.parameter_distribution import (
     tail_probabilities,
 )
 from tallybayes.distributions.tied_variance import check_tied, pool_tied, tied_axes
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import RandomState
 
@@ -129,6 +129,8 @@ class NormalInverseGamma(ParameterDistribution):
 
         Shape and scale have length 1 along tied axes.
         """
+        if not isinstance(statistics, Moments):
+            raise DataError.no_statistics(statistics)
         moments, weight = statistics.diagonal(), statistics.column_weights()
         mean, strength = self._broadcast(weight.shape, "location", "strength")
         shape, scale = self._broadcast(self._variance_shape(weight.shape), "shape", "scale")

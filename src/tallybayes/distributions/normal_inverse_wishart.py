@@ -20,7 +20,7 @@ from tallybayes.distributions.parameter_distribution import (
     as_size,
 )
 from tallybayes.distributions.tied_variance import check_tied, pool_tied
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import RandomState
 
@@ -180,6 +180,8 @@ class NormalInverseWishart(ParameterDistribution):
         The shift √(κn / (κ + n)) (x̄ − m) is the root of the scatter of the two means. Degrees of freedom and scale
         have length 1 along tied groups.
         """
+        if not isinstance(statistics, Moments):
+            raise DataError.no_statistics(statistics)
         given, d = statistics.given_shape, statistics.n_columns
         covariances = self._covariance_shape(given)
         (mean,) = self._broadcast((*given, d), "location")

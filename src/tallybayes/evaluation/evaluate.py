@@ -21,6 +21,7 @@ from tallybayes.evaluation.named_columns import (
     required_columns,
     without_columns,
 )
+from tallybayes.messages import IMPOSSIBLE_HINT
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.estimator import Estimator
@@ -32,6 +33,7 @@ from tallybayes.models.inputs.batching import joined_columns, query_batches
 from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
 from tallybayes.models.inputs.sequences import open_labels, step_weights
 from tallybayes.models.mixture.mixture_model import Mixture
+from tallybayes.models.name_hints import with_parameter_hints
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_discrete
@@ -101,6 +103,7 @@ def evaluate(
     sample_weight: SampleWeights = None,
     mass: float = 0.95,
 ) -> Any: ...
+@with_parameter_hints
 def evaluate(
     model: Estimator,
     data: Rows,
@@ -279,8 +282,7 @@ def _evaluate_network(model: BayesianNetwork, request: _Request) -> Evaluation |
     if len(impossible):
         warn(
             f"row {impossible[0]} is impossible under this network ({len(impossible)} of {table.n_rows} rows are); its "
-            "prediction uses no evidence.",
-            UserWarning,
+            f"prediction uses no evidence.\n    {IMPOSSIBLE_HINT}"
         )
     classes = model.levels_[node]
     return Evaluation(classes, codes, scores.log_proba, weight=weight, log_density=scores.log_density, **options)

@@ -42,7 +42,7 @@ def choose(requested: str | None) -> tuple[ModuleType, str]:
             ) from error
         warnings.warn(
             "the compiled kernels of tallybayes are missing, so the NumPy reference kernels run: same results, many "
-            f"times slower ({error}). Install a C++ compiler (GCC 9, Clang 14 or newer) and run 'pip install "
+            f"times slower ({error}).\n    Install a C++ compiler (GCC 9, Clang 14 or newer) and run 'pip install "
             "--force-reinstall --no-deps --no-binary tallybayes tallybayes'; TALLYBAYES_KERNELS=reference is quiet.",
             UserWarning,
             stacklevel=4,
@@ -59,8 +59,8 @@ def choose(requested: str | None) -> tuple[ModuleType, str]:
     if not available:
         warnings.warn(
             f"the compiled kernels of tallybayes were built for another processor ({', '.join(built)}) with "
-            "instructions that this one does not have, so the NumPy reference kernels run: same results, many times "
-            "slower. Reinstall tallybayes on this machine; TALLYBAYES_TIERS=all compiles for every x86-64 processor.",
+            "instructions that this one does not have, so the NumPy reference kernels run: same results, many "
+            "times slower.\n    Reinstall tallybayes here; TALLYBAYES_TIERS=all compiles for every x86-64 processor.",
             UserWarning,
             stacklevel=4,
         )

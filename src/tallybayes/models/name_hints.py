@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, TypeVar
 
 from tallybayes.messages import did_you_mean
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # A parameter, a method, an attribute or a public name of this package, and its names elsewhere.
 _NAMES = {
@@ -35,6 +37,12 @@ _NAMES = {
     "max_iter": "n_iter",
     "random_state": "seed",
     "parents": "ebunch",
+    # Parameters of functions
+    "folds": "cv n_splits n_folds",
+    "target": "y y_true y_train",
+    "data": "X df X_train",
+    "sizes": "train_sizes",
+    "candidates": "param_grid",
     # Attributes and methods
     "to_linear": "coef_ intercept_",
     "discriminant_functions_": "coef_ intercept_",
@@ -84,15 +92,26 @@ def hint_for_attribute(kind: type, name: str) -> str:
     return "" if name not in HINTS or hasattr(kind, name) else _use(_members(kind, name))
 
 
-def hint_for_parameter(kind: type, name: str) -> str:
+def with_parameter_hints(function: Function) -> Function:
+    """Return a function that raises TypeError with a hint for a parameter of another library."""
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        check_parameter_names(function, named)
+        return function(*given, **named)
+
+    return call  # type: ignore[return-value]
+
+
+def hint_for_parameter(kind: Callable[..., Any], name: str) -> str:
     """Return the hint for a missing parameter: what replaces it, or the closest parameter; "" if there is none."""
     known = signature(kind).parameters
     found = [f"{one}=" for one in HINTS.get(name, ()) if one in known]
     return _use(found + _members(kind, name)) or did_you_mean([name], known)
 
 
-def check_parameter_names(kind: type, names: Iterable[str]) -> None:
-    """Raise TypeError if a constructor lacks a parameter and there is a hint; without a hint, Python raises it."""
+def check_parameter_names(kind: Callable[..., Any], names: Iterable[str]) -> None:
+    """Raise TypeError if a callable lacks a parameter and there is a hint; without a hint, Python raises it."""
     known = signature(kind).parameters
     takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
     for name in names:
@@ -106,7 +125,7 @@ def parameter_names(init: Any) -> frozenset[str]:
     return frozenset(init.__code__.co_varnames if hasattr(init, "__code__") else ())
 
 
-def _members(kind: type, name: str) -> list[str]:
+def _members(kind: Callable[..., Any], name: str) -> list[str]:
     return [
         f"model.{one}()" if callable(getattr(kind, one, None)) else f"model.{one}"
         for one in HINTS.get(name, ())

@@ -421,8 +421,8 @@ def test_blocks_lost_or_swapped_are_refused(path):
 
 def test_messages_say_what_was_found(path, tmp_path):
     content = saved(path)
-    assert "is not a Tallybayes file: it is no zip archive" in refusal(path, b"")
-    assert "is not a Tallybayes file: it is no zip archive" in refusal(path, b"\x93NUMPY" + bytes(100))
+    assert "is not a Tallybayes file: it is not a zip archive" in refusal(path, b"")
+    assert "is not a Tallybayes file: it is not a zip archive" in refusal(path, b"\x93NUMPY" + bytes(100))
     np.savez(tmp_path / "foreign.npz", a=np.zeros(3))
     foreign = (tmp_path / "foreign.npz").read_bytes()
     assert "is not a Tallybayes file: it is a zip archive without our seal" in refusal(path, foreign)
@@ -816,7 +816,7 @@ def test_nonsense_is_refused(path, loaders, loader):
 
 def test_load_refuses_what_read_refuses(path, loaders):
     path.write_bytes(b"garbage")
-    with pytest.raises(FileError, match="no zip archive"):
+    with pytest.raises(FileError, match="not a zip archive"):
         sealed_file.load(path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tallybayes as tb
@@ -194,3 +195,18 @@ def test_presence_of_a_column_whose_missing_cells_are_a_level() -> None:
     tally = counting.count(rows, factors, schema=schema)
     assert tally["color"].table[0].tolist() == [2.0, 3.0]
     assert tally["color (present)"].total.tolist() == [[2.0]]
+
+
+@pytest.mark.parametrize(
+    ("weight", "found"),
+    [
+        (["u", "v"], "'u' in row 0"),
+        (pa.array([None, "v"]).dictionary_encode(), "'v' in row 1"),
+        (pa.array(["1.5", "v"]), "'1.5' in row 0"),
+        (object(), "<object"),
+    ],
+    ids=["list", "dictionary", "Arrow", "object"],
+)
+def test_weights_that_are_no_numbers(weight: Any, found: str) -> None:
+    with pytest.raises(tb.DataError, match=f"^weight is {found}.*\n    Pass a numeric column\\.$"):
+        tb.count({"a": [0, 1]}, NETWORK[:1], weight=weight)

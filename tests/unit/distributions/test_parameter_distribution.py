@@ -124,3 +124,20 @@ def test_worth_three_times_as_much_it_expects_the_same_and_is_surer(name):
 def test_what_is_seldom_given_is_given_by_name(call):
     with pytest.raises(TypeError, match="positional"):
         call()
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [tb.Beta(2, 2), tb.Dirichlet([1, 1]), tb.Gamma(1, 1), tb.NormalInverseGamma(0, 1, 1, 1)],
+    ids=lambda prior: type(prior).__name__,
+)
+@pytest.mark.parametrize("values", [[7, 3], 7, np.array([7.0, 3.0])], ids=["list", "number", "array"])
+def test_values_instead_of_statistics(prior, values):
+    for method in (prior.update, prior.log_evidence):
+        with pytest.raises(DataError, match=r"expected sufficient statistics.*\n    Pass tb\.fit_distribution"):
+            method(values)
+
+
+def test_statistics_of_another_family():
+    with pytest.raises(DataError, match=r"statistics is Moments.*expected sufficient statistics of a family"):
+        tb.Beta(2, 2).update(tb.fit_distribution([1.0, 2.0], tb.Gaussian()).statistics)

@@ -34,9 +34,11 @@ def made(kind):
 
 
 def test_every_hint_names_something_that_exists():
+    functions = [thing for name in tb._PUBLIC if inspect.isfunction(thing := getattr(tb, name))]
     for name, here in HINTS.items():
         for one in here:
             found = [kind for kind in MODELS if one in inspect.signature(kind).parameters or hasattr(kind, one)]
+            found += [each for each in functions if one in inspect.signature(each).parameters]
             assert found or one == "tally_" or one in tb._PUBLIC, (name, one)
 
 
@@ -105,6 +107,35 @@ def test_settings_of_others_are_answered(kind, name, ours):
         TypeError, match=rf"{kind.__name__}\(\) got an unexpected keyword argument '{name}'\. Use .*{ours}"
     ):
         kind(*FIRST.get(kind, ()), **{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "ours"),
+    [
+        (tb.cross_validate, "cv", r"Use folds=\."),
+        (tb.cross_validate, "n_splits", r"Use folds=\."),
+        (tb.cross_validate, "y", r"Use target=\."),
+        (tb.cross_validate, "random_seed", r"Did you mean 'random_state'\?"),
+        (tb.evaluate, "y_true", r"Use target=\."),
+        (tb.learning_curves, "train_sizes", r"Use sizes=\."),
+        (tb.leave_one_out, "param_grid", r"Use candidates=\."),
+        (tb.select_n_states, "cv", r"Use folds=\."),
+        (tb.find_leakage, "cv", r"Use folds=\."),
+        (tb.learn_structure, "seed", r"Use random_state=\."),
+        (tb.prequential, "batchsize", r"Did you mean 'batch_size'\?"),
+    ],
+)
+def test_parameters_of_functions(function, name, ours):
+    message = rf"^{function.__name__}\(\) got an unexpected keyword argument '{name}'\. {ours}$"
+    with pytest.raises(TypeError, match=message):
+        function(tb.NaiveBayes(), X, Y, **{name: 5})
+
+
+def test_functions_with_hints_keep_their_signatures():
+    assert "folds" in inspect.signature(tb.cross_validate).parameters
+    assert pickle.loads(pickle.dumps(tb.cross_validate)) is tb.cross_validate
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'whatever'$"):
+        tb.cross_validate(tb.NaiveBayes(), X, Y, whatever=1)
 
 
 def test_settings_that_are_nearly_right():

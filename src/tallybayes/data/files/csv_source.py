@@ -145,7 +145,11 @@ class CsvFiles(Files):
         for path, number in self.n_bad.items():
             action = "treated as missing" if self.on_bad == "missing" else "skipped"
             kind = "bad cells" if self.on_bad == "missing" else "bad lines"
-            warn(f"{path}: {number} {kind if number > 1 else kind[:-1]} {action}.", DataSourceWarning)
+            warn(
+                f"{path}: {number} {kind if number > 1 else kind[:-1]} {action}.\n"
+                "    Pass on_bad='error' to raise an error at the first one.",
+                DataSourceWarning,
+            )
 
     def _chunks(self, path: str) -> Iterator[TextChunk]:
         # The overhead of a column is that of some hundred cells, so a chunk has about 1 kB of every column.

@@ -34,8 +34,8 @@ FEW = 10_000  # rows that are converted to Python objects at a time for writing
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _EXACT = 15  # significant digits of non-integers in SQLite
 _BUSY = (
-    "The connection has an open result. A second connection does not see its temporary tables, registered frames, "
-    "settings and uncommitted rows: fetch or close the result first."
+    "Fetch or close the open result of the connection first: a second connection does not see its temporary tables, "
+    "registered frames, settings and uncommitted rows."
 )
 _NATIVE = re.compile(  # PostgreSQL types whose values psycopg and Arrow preserve
     r"(boolean|smallint|integer|bigint|real|double precision|text|bytea|date"
@@ -130,7 +130,10 @@ class DuckDB(Dialect):
     def second_connection(self, error: Exception) -> Any:
         """Return a second connection to the same database."""
         if self._own is None:
-            warn(f"the rows are read by a second connection. {_BUSY}", DataSourceWarning)
+            warn(
+                f"the connection has an open result, so the rows are read by a second connection.\n    {_BUSY}",
+                DataSourceWarning,
+            )
         return self.connection.cursor()
 
     def query(self, connection: Cursor, query: str) -> Any:

@@ -195,6 +195,7 @@ def warn_unless_converged(summary: EMSummary) -> None:
     """Warn if EM did not converge."""
     if not summary.converged:
         warn(
-            f"EM did not converge after {len(summary.history)} iterations.\n    Increase max_iter or tol.",
+            f"EM did not converge after {len(summary.history)} iterations: parameters may still change.\n"
+            "    Increase max_iter or tol.",
             ConvergenceWarning,
         )

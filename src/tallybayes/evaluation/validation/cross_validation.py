@@ -20,6 +20,7 @@ from tallybayes.estimation.resampling.held_out import HoldOutRows
 from tallybayes.evaluation.evaluate import check_no_target
 from tallybayes.evaluation.named_columns import split_columns
 from tallybayes.evaluation.validation.arguments import candidate_models, reestimated_models
+from tallybayes.messages import IMPOSSIBLE_HINT
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows, count_rows
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -27,6 +28,7 @@ from tallybayes.models.forest.tree_classifier import TreeClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import HeldSequences
 from tallybayes.models.mixture.mixture_model import Mixture
+from tallybayes.models.name_hints import with_parameter_hints
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.network_held_out import NetworkRows
@@ -112,6 +114,7 @@ def cross_validate(
     sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
 ) -> Any: ...
+@with_parameter_hints
 def cross_validate(
     model: Estimator,
     data: Rows,
@@ -211,6 +214,7 @@ def leave_one_out(
     candidates: Candidates | None = None,
     sample_weight: SampleWeights = None,
 ) -> Any: ...
+@with_parameter_hints
 def leave_one_out(
     model: Estimator,
     data: Rows,
@@ -419,7 +423,6 @@ def _warn_impossible(results: list[RowEvaluation]) -> None:
     if len(rows):
         more = f", and {len(rows) - 1} more rows," if len(rows) > 1 else ""
         warn(
-            f"row {rows[0]}{more} is impossible in every class when it is held out, so its class prior is used. "
-            "With estimate='bayes' no value has probability 0 because it was not counted.",
-            UserWarning,
+            f"row {rows[0]}{more} is impossible in every class when it is held out, so its class prior is used.\n"
+            f"    {IMPOSSIBLE_HINT}"
         )

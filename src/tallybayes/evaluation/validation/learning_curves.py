@@ -19,6 +19,7 @@ from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.evaluation.validation.arguments import named_models
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
 from tallybayes.models.inputs.features import check_target, is_name, only_column
+from tallybayes.models.name_hints import with_parameter_hints
 from tallybayes.results.classification_metrics import ScoredRows
 from tallybayes.results.model_curves import LearningCurves
 from tallybayes.typing import EstimatorLike, Labels, RandomState, Rows
@@ -27,6 +28,7 @@ _LEAST = 1e-15  # smaller probabilities are raised to this: the log loss stays f
 _FOLDS = 5  # a fifth of the rows is held out
 
 
+@with_parameter_hints
 def learning_curves(
     models: EstimatorLike | Mapping[str, EstimatorLike],
     data: Rows,

@@ -26,6 +26,7 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.features import is_name, only_column, open_features
+from tallybayes.models.name_hints import with_parameter_hints
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_discrete
 from tallybayes.results.model_curves import Prequential
@@ -61,6 +62,7 @@ class _BatchMetrics(NamedTuple):
     drift: dict[Name, float]
 
 
+@with_parameter_hints
 def prequential(
     models: EstimatorLike | Mapping[str, EstimatorLike],
     stream: Rows,

@@ -23,10 +23,12 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.family import Family
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.sequences import Sequences, open_sequences, step_weights
+from tallybayes.models.name_hints import with_parameter_hints
 from tallybayes.results.state_selection import CRITERIA, StateCandidate, StateSelection
 from tallybayes.typing import Name, RandomState, Rows, SampleWeights
 
 
+@with_parameter_hints
 def select_n_states(
     model: HiddenMarkovModel,
     X: Rows,

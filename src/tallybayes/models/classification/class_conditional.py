@@ -22,6 +22,7 @@ from tallybayes.estimation.scoring.factor_scorer import (
 )
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import ESTIMATE_WORDS
+from tallybayes.messages import IMPOSSIBLE_HINT
 from tallybayes.models.base import Model
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_em import EMModel
@@ -31,6 +32,7 @@ from tallybayes.models.classification.class_prior import (
 )
 from tallybayes.models.classification.classifier_from_parameters import StatedParameters
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier, estimates_of
+from tallybayes.models.classification.methods import export
 from tallybayes.models.classification.methods.class_sampling import check_how, imputed_columns, sample
 from tallybayes.models.classification.methods.decisions import decide, estimate_class_prior
 from tallybayes.models.classification.methods.explanation import explain
@@ -39,7 +41,7 @@ from tallybayes.models.classification.methods.uncertainty import smallest_set
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.column_priors import check_priors
 from tallybayes.models.inputs.features import as_rows, open_features
-from tallybayes.models.inputs.input_format import InputFormat, is_array, open_rows, read_more_rows, shaped, with_weight
+from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows, shaped, with_weight
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.inspection.labeled_parameters import looked_up
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     import numpy.typing as npt
-    import onnx
     from matplotlib.axes import Axes
 
     from tallybayes.export.portable_scorer import PortableScorer
@@ -358,10 +359,10 @@ class ClassConditionalModel(Model):
         column = self._estimated_classifier.first_impossible_column(table, row)
         where = f" (column {column!r})" if column is not None else ""
         more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
-        hint = (
-            "" if self._fixed_parameters is not None else "\n    Use estimate='bayes': unobserved values stay possible."
+        warn(
+            f"row {row}{where}{more} is impossible in every class, so its class prior is returned.\n"
+            f"    {IMPOSSIBLE_HINT}"
         )
-        warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
     # ---- Sampling, explanation, decisions, export, plots ---------------------------------------------------------
 
@@ -726,53 +727,8 @@ class ClassConditionalModel(Model):
             sample_weight = open_features(X).column(sample_weight)
         return estimate_class_prior(self._estimated_classifier, table, sample_weight, max_iter, tol)
 
-    def to_sql(self, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
-        """Return the model as one SELECT statement that computes `predict` and `predict_proba` in a database.
-
-        The query contains all parameters of the model: level weights are joined, numeric terms are computed.
-
-        Parameters
-        ----------
-        dialect : {"duckdb", "postgresql", "sqlite", "spark"}
-            SQLite needs its mathematical functions, which Python's build includes.
-        table : str, or tuple of str
-            A table name, ``"schema.name"`` or ``("schema", "na.me")``, or a query. Columns are found by name; the
-            columns of a model fitted on an array are called "0", "1" and so on.
-        keep : name, or sequence of names, optional
-            Columns of the table to copy into the result, such as a row identifier.
-        proba : bool, default True
-            Whether the result contains p(class | row), one column per class.
-
-        Returns
-        -------
-        str
-            The result columns are `keep`, ``prediction``, and ``p(label)`` for each class. A name that is not unique,
-            ignoring case, gets an underscore.
-
-        Notes
-        -----
-        The database returns rows in any order: use `keep` to identify them. NULL and NaN are missing cells. Unseen
-        levels are treated as ``unseen`` specifies. Rows for which `predict_proba` raises an error (infinite numbers,
-        missing word counts, ``unseen="error"``) have the prediction NULL. Numbers with a log probability below −1e15 in
-        every class lose the precision needed to compare the classes.
-
-        Examples
-        --------
-        >>> import sqlite3
-        >>> import tallybayes as tb
-        >>> rows = {"sky": ["sun", "sun", "rain", None], "warmth": [25.0, 22.0, 14.0, 16.0], "picnic": [1, 1, 0, 0]}
-        >>> model = tb.NaiveBayes().fit(rows, "picnic")
-        >>> database = sqlite3.connect(":memory:")
-        >>> _ = database.execute("CREATE TABLE days (day TEXT, sky TEXT, warmth REAL)")
-        >>> _ = database.execute("INSERT INTO days VALUES ('Monday', 'rain', 15), ('Tuesday', 'sun', NULL)")
-        >>> query = model.to_sql("sqlite", "days", keep="day")
-        >>> [(day, picnic, round(p, 3)) for day, picnic, _, p in database.execute(query)]
-        [('Monday', 0, 0.022), ('Tuesday', 1, 0.748)]
-        >>> database.close()
-        """
-        from tallybayes.export.sql_export import write_sql
-
-        return write_sql(self._portable_scores(), dialect, table, keep, proba)
+    to_sql = export.to_sql
+    to_onnx = export.to_onnx
 
     def _portable_scores(self) -> PortableScorer:
         """Return the scores for export; warn if a requested calibration is missing."""
@@ -781,40 +737,6 @@ class ClassConditionalModel(Model):
         if self._calibration_pending:
             self._warn_uncalibrated()
         return scores_of(self._estimated_classifier, self._calibration, self.input_format_.dates)
-
-    def to_onnx(self) -> onnx.ModelProto:
-        """Return the model as an ONNX graph, which onnxruntime runs without Python; needs onnx.
-
-        Save it by ``onnx.save(model.to_onnx(), "model.onnx")``, or take its bytes, ``.SerializeToString()``.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Its inputs are the columns, by name, each of shape (rows,): numbers as float64, with NaN for missing; levels
-            as strings, with the empty string for missing unless it is a level; integer levels and booleans as int64,
-            with −2⁶³ for missing. A model fitted on a numeric array has one input, "X" of shape (rows, columns). The
-            outputs are the "label", as in ``classes_``, and the "probabilities", (rows, classes). An output with the
-            name of a column gets an underscore.
-
-        Notes
-        -----
-        Unseen levels are treated as ``unseen`` specifies; "error" is not supported. Rows for which `predict_proba`
-        raises an error (infinite numbers, missing word counts) have NaN probabilities.
-
-        Examples
-        --------
-        >>> import numpy as np, onnxruntime
-        >>> import tallybayes as tb
-        >>> rows = {"sky": ["sun", "sun", "rain", None], "warmth": [25.0, 22.0, 14.0, 16.0], "picnic": [1, 1, 0, 0]}
-        >>> model = tb.NaiveBayes().fit(rows, "picnic")
-        >>> session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
-        >>> label, p = session.run(None, {"sky": np.array(["rain", "sun"]), "warmth": np.array([15.0, np.nan])})
-        >>> label.tolist(), p.round(3).tolist()
-        ([0, 1], [[0.978, 0.022], [0.252, 0.748]])
-        """
-        from tallybayes.export.onnx_export import write_onnx
-
-        return write_onnx(self._portable_scores(), is_array(self))
 
     @property
     def n_parameters_(self) -> int:

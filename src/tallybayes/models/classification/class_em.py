@@ -341,8 +341,7 @@ class ClassEM:
                     warn(
                         f"The prior of column {factor.columns[0]!r} has {worth:.0f} pseudo-counts per class, and "
                         f"labeled rows have {tokens:.0f} counts: unlabeled rows follow the prior, not labels.\n"
-                        "    Pass prior='empirical', or a Dirichlet with smaller parameters.",
-                        UserWarning,
+                        "    Pass prior='empirical', or a Dirichlet with smaller parameters."
                     )
 
     def _from_seeds(self, nearest: AssignNearest, n_steps: int) -> ExpectedStatistics:

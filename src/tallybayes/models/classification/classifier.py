@@ -297,8 +297,8 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         """Warn once that there is no calibration, though one was requested."""
         self._calibration_pending = False
         warn(
-            "Probabilities are not calibrated: no calibration was fitted to the current counts. "
-            "Call calibrate(X, y) with the training rows.",
+            "Probabilities are not calibrated: no calibration was fitted to the current counts.\n"
+            "    Call calibrate(X, y) with the training rows.",
             CalibrationWarning,
         )
 
@@ -357,15 +357,16 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         if self._class_domain.levels != before:
             self._calibration_pending = False  # this warning replaces the one of `predict_proba`
             warn(
-                "The classes have changed: the calibration is dropped. Call calibrate(X, y) again.", CalibrationWarning
+                "The classes have changed: the calibration is dropped.\n    Call calibrate(X, y) again.",
+                CalibrationWarning,
             )
             return self
         self._set_calibration(kept)
         weight = self.n_rows_
         if abs(weight - kept.weight) > 0.1 * kept.weight:
             warn(
-                f"The calibration was fitted to {kept.weight:.12g} rows, and the model has {weight:.12g} now. "
-                "Call calibrate(X, y) again.",
+                f"The calibration was fitted to {kept.weight:.12g} rows, and the model has {weight:.12g} now: its "
+                "probabilities may be off.\n    Call calibrate(X, y) again.",
                 CalibrationWarning,
             )
         return self

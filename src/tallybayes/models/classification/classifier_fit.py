@@ -332,8 +332,8 @@ def _with_default_family(model: LabeledModel, factors: list[Factor], error: Data
     if not chosen or family is None or family == Gaussian():
         return None
     warn(
-        f"column {name!r}: {family!r} was chosen from a sample of the rows; {str(error).splitlines()[0]}\n"
-        f"The default family is used instead. Set the family: columns={{{name!r}: tb.Gaussian(), ...: 'suggest'}}.",
+        f"column {name!r}: {family!r} was chosen from a sample of the rows; {str(error).splitlines()[0]} The default "
+        f"family is used instead.\n    Set the family: columns={{{name!r}: tb.Gaussian(), ...: 'suggest'}}.",
         DataSourceWarning,
     )
     rest = columns if isinstance(columns, Mapping) else {...: columns}

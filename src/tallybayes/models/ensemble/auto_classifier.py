@@ -31,6 +31,7 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classification import classifier_fit
+from tallybayes.models.classification.methods import export
 from tallybayes.models.classification.methods.decisions import decide
 from tallybayes.models.classification.methods.importance import LabeledTable, feature_importance
 from tallybayes.models.classification.methods.uncertainty import smallest_set
@@ -57,7 +58,6 @@ from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import (
     InputFormat,
-    is_array,
     read_codes,
     read_initial_rows,
     read_more_rows,
@@ -72,7 +72,6 @@ from tallybayes.warnings import CalibrationWarning, warn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import onnx
     from matplotlib.axes import Axes
 
     from tallybayes.apps.report import Report
@@ -556,42 +555,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
         """
         return self.explain(row, against).plot(0, ax)
 
-    def to_sql(self, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
-        """Return the ensemble as one SELECT statement that computes `predict` and `predict_proba` in a database.
-
-        Numbers that one member cannot have, such as −3 in a column of counts, are missing for this member only.
-
-        Parameters
-        ----------
-        dialect : {"duckdb", "postgresql", "sqlite", "spark"}
-        table, keep, proba
-            As for `NaiveBayes.to_sql`.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        ExportError
-            If a member cannot be exported, such as a large forest.
-        """
-        from tallybayes.export.sql_export import write_sql
-
-        return write_sql(self._portable_scores(), dialect, table, keep, proba)
-
-    def to_onnx(self) -> onnx.ModelProto:
-        """Return the ensemble as an ONNX graph, which onnxruntime runs without Python; needs onnx.
-
-        Inputs and outputs are those of `NaiveBayes.to_onnx`.
-
-        Returns
-        -------
-        onnx.ModelProto
-        """
-        from tallybayes.export.onnx_export import write_onnx
-
-        return write_onnx(self._portable_scores(), is_array(self))
+    to_sql = export.to_sql
+    to_onnx = export.to_onnx
 
     def _portable_scores(self) -> PortableScorer:
         """Return the scores for export."""
@@ -734,8 +699,11 @@ class AutoClassifier(ClassifierMixin, Estimator):
         self.members_ = members
         new = [label for label in self._class_domain.levels if label not in before]
         if new and before:  # an empty `before` is a model without rows
-            message = f"class {printable(new[0])} is new since the members were selected. Refit to select again."
-            warn(message, CalibrationWarning)
+            warn(
+                f"class {printable(new[0])} is new: members and their weights were selected without it.\n"
+                "    Call fit with all rows to select again.",
+                CalibrationWarning,
+            )
         return self
 
     def add_class(self, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Self:
@@ -777,8 +745,11 @@ class AutoClassifier(ClassifierMixin, Estimator):
             )
         dropped = [Member(spec, with_dropped_class(model, label)) for spec, model in kept]
         if len(kept) < len(self.members_):
-            message = "boosted trees cannot drop a class without its rows: they left the ensemble.\n"
-            warn(message + "    Use forget(X, y) with the rows of the class to keep them.", CalibrationWarning)
+            warn(
+                "boosted trees cannot drop a class without its rows: they left the ensemble.\n"
+                "    Use forget(X, y) with the rows of the class to keep them.",
+                CalibrationWarning,
+            )
             scale = sum(spec.weight for spec, _ in self.members_) / sum(spec.weight for spec, _ in kept)
             dropped = [Member(spec.replace(weight=scale * spec.weight), model) for spec, model in dropped]
             self.spec_ = EnsembleSpec(tuple(spec for spec, _ in dropped))

@@ -20,6 +20,7 @@ from tallybayes.models.ensemble.stacking import bounded
 from tallybayes.models.inputs.family_selection import select_families_by_fold
 from tallybayes.models.inputs.input_format import read_initial_rows
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.name_hints import with_parameter_hints
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Labels, Rows
 
@@ -66,6 +67,7 @@ class Leak(NamedTuple):
         )
 
 
+@with_parameter_hints
 def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: int = 0) -> list[Leak]:
     """Return the columns that predict the target almost by themselves, by cross-validation.
 

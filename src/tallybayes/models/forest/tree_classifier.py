@@ -21,6 +21,7 @@ from tallybayes.data.source_batches import tables_of_batches, with_file_location
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.models.classification import classifier_fit
+from tallybayes.models.classification.methods import export
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import WEIGHT_UNIT, CountedRows
@@ -30,7 +31,7 @@ from tallybayes.models.forest.grown_trees import GrownTrees
 from tallybayes.models.forest.tree_explanation import explain_trees
 from tallybayes.models.inputs.batching import check_names, predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
-from tallybayes.models.inputs.input_format import InputFormat, is_array, open_columns, read_initial_rows, read_more_rows
+from tallybayes.models.inputs.input_format import InputFormat, open_columns, read_initial_rows, read_more_rows
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inspection.model_summary import Summary, title_by_class
@@ -38,12 +39,10 @@ from tallybayes.models.io import save_model
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.tally.domain import Domain, labels_of
-from tallybayes.typing import Labels, Name, Names, Rows, SampleWeights
+from tallybayes.typing import Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
-    import onnx
-
     from tallybayes.export.portable_scorer import PortableScorer
     from tallybayes.models.classification.methods.explanation import Explanation
 
@@ -322,8 +321,8 @@ class TreeClassifier(ClassifierMixin, Estimator):
             self._cache["leaf values"] = self.structure_.leaf_values(self.counts_)
             if self.counts_.n_rows >= 2 * self.structure_.grown_weight > 0:
                 warn(
-                    f"the trees were grown from {self.structure_.grown_weight:g} rows, and twice as many are counted.\n"
-                    "    Trees grown from all rows, fit(X, y), would predict better."
+                    f"the trees were grown from {self.structure_.grown_weight:g} rows, and twice as many are counted: "
+                    "trees grown from all of them would predict better.\n    Call fit with all rows."
                 )
         values: np.ndarray = self._cache["leaf values"]
         return values
@@ -443,56 +442,8 @@ class TreeClassifier(ClassifierMixin, Estimator):
         parts = self.structure_, self.counts_, self._leaf_values, codes, self.classes_
         return explain_trees(*parts, against, self._frame_library)
 
-    def to_sql(self, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
-        """Return the model as one SELECT statement that computes `predict` and `predict_proba` in a database.
-
-        Every tree is a CASE expression for each class. Databases take seconds to plan large forests.
-
-        Parameters
-        ----------
-        dialect : {"duckdb", "postgresql", "sqlite", "spark"}
-        table, keep, proba
-            As for `NaiveBayes.to_sql`.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        ExportError
-            If there are more than 200,000 numbers, leaves × classes. Grow fewer trees, or larger leaves.
-
-        Examples
-        --------
-        >>> import sqlite3
-        >>> import tallybayes as tb
-        >>> rows = {"sky": ["sun", "sun", "rain", "rain"] * 5, "warmth": [25.0, 22.0, 14.0, 16.0] * 5}
-        >>> forest = tb.CountForest(n_trees=9).fit({**rows, "picnic": ["yes", "yes", "no", "no"] * 5}, "picnic")
-        >>> database = sqlite3.connect(":memory:")
-        >>> _ = database.execute("CREATE TABLE days (day TEXT, sky TEXT, warmth REAL)")
-        >>> _ = database.execute("INSERT INTO days VALUES ('Monday', 'rain', 15), ('Tuesday', 'sun', NULL)")
-        >>> database.execute(forest.to_sql("sqlite", "days", keep="day", proba=False)).fetchall()
-        [('Monday', 'no'), ('Tuesday', 'yes')]
-        >>> database.close()
-        """
-        from tallybayes.export.sql_export import write_sql
-
-        return write_sql(self._portable_scores(), dialect, table, keep, proba)
-
-    def to_onnx(self) -> onnx.ModelProto:
-        """Return the model as an ONNX graph, which onnxruntime runs without Python; needs onnx.
-
-        Inputs and outputs are those of `NaiveBayes.to_onnx`. All rows of a call descend all trees at the same time:
-        pass a thousand rows at a time.
-
-        Returns
-        -------
-        onnx.ModelProto
-        """
-        from tallybayes.export.onnx_export import write_onnx
-
-        return write_onnx(self._portable_scores(), is_array(self))
+    to_sql = export.to_sql
+    to_onnx = export.to_onnx
 
     def _portable_scores(self) -> PortableScorer:
         """Return the scores for export."""

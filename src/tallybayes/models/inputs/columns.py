@@ -173,7 +173,7 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
         if names:
             warn(
                 f"{_listed(names)}: dropped, because {why}.\n"
-                f"{hint} as separate columns, or name the columns to use: columns={{...}}.",
+                f"    {hint} as separate columns, or name the columns to use: columns={{...}}.",
                 DataSourceWarning,
             )
 

@@ -47,8 +47,8 @@ def warn_distinct_values(found: Mapping[Name, Domain]) -> None:
         warn(
             f"{_listed(found)}: categorical by 'auto', but nearly all values are different. New rows have new values, "
             "which are unseen levels.\n"
-            f"Pass columns={_mapping(families)}: Text counts words, 'ignore' drops a column."
-            + "\nDates are read as such after pd.to_datetime."
+            f"    Pass columns={_mapping(families)}: Text counts words, 'ignore' drops a column."
+            + "\n    Dates are read as such after pd.to_datetime."
             * have_dates,
             DataSourceWarning,
         )
@@ -72,7 +72,7 @@ def warn_dropped_text(table: Table, dropped: Mapping[Name, str]) -> None:
     if texts:
         warn(
             f"{_listed(texts)}: dropped, because nearly all values are different, as in an identifier.\n"
-            f"If it is text, pass columns={_mapping(dict.fromkeys(texts, 'tb.Text()'))} to NaiveBayes.",
+            f"    Pass columns={_mapping(dict.fromkeys(texts, 'tb.Text()'))} to NaiveBayes if it is text.",
             DataSourceWarning,
         )
 

@@ -172,8 +172,7 @@ def warn_unobserved(columns: Collection[Name], nodes: Collection[Name], predicte
         pairs = ", ".join(f"column {found!r} instead of {name!r}" for name, found in near.items())
         warn(
             f"nodes {', '.join(map(repr, near))} are not observed in any row; found {pairs}.\n"
-            "    Rename the columns if they are misspelt; drop them if not.",
-            UserWarning,
+            "    Rename the columns if they are misspelt; drop them if not."
         )
 
 
@@ -227,8 +226,8 @@ def read_target(y: Labels | None, n_rows: int) -> tuple[Any, Any]:
             from sklearn.exceptions import DataConversionWarning
 
             warn(
-                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                "(n_samples,), for example using ravel().",
+                f"A column-vector y was passed when a 1d array was expected: shape {array.shape}, read as "
+                f"{array.shape[:1]}.\n    Pass y.ravel().",
                 DataConversionWarning,
             )
         column = column_or_1d(array) if array.ndim != 1 else array

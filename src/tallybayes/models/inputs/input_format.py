@@ -241,7 +241,7 @@ def open_rows(model: RowReader, X: Rows) -> Table:
     table = bound_texts(model, open_columns(model, X))
     specs = model._column_specs()
     unseen = getattr(model, "unseen", "error")
-    kept = mask_invalid_cells(table, specs, getattr(model, "unseen", None))
+    kept = mask_invalid_cells(table, specs, vars(model).get("unseen"))
     factors = model.tally_.factors
     beside = [
         factor for factor in factors if factor.given and sources_of(factor.columns[0])
@@ -345,7 +345,4 @@ def _check_features(model: FeatureReader, X: Rows, table: Table) -> None:
             check_feature_names(model, X, found)
     n_features = sum(columns.values())
     if n_features != shape.n_features:
-        raise DataError(
-            f"X has {n_features} features, but {type(model).__name__} is expecting {shape.n_features} features "
-            "as input.\n    Pass the columns the model was fitted on."
-        )
+        raise DataError.wrong_number(n_features, type(model).__name__, shape.n_features, shape.feature_names)

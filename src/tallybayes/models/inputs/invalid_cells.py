@@ -182,5 +182,8 @@ def _warn(counts: dict[Name, Counter[str]], *, has_option: bool) -> None:
         parts.append(f"{', '.join(list(by_value)[:_MAX_SHOWN])}{more} in column {name!r} ({cells})")
     if len(counts) > _MAX_SHOWN:
         parts.append(f"and in {len(counts) - _MAX_SHOWN} more columns")
-    hint = " Pass unseen='error' to raise an error instead." if has_option else ""
-    warn(printable(f"Invalid values are treated as missing: {'; '.join(parts)}.{hint}"), InvalidValueWarning)
+    hint = ", or pass unseen='error' to raise an error" if has_option else ""
+    warn(
+        f"Invalid values are treated as missing: {printable('; '.join(parts))}.\n    Correct them{hint}.",
+        InvalidValueWarning,
+    )

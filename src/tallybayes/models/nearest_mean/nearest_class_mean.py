@@ -286,7 +286,8 @@ class NearestClassMean(ClassifierMixin, Model):
         if self._metric_fit is not None and not self._metric_fit.converged:
             steps = len(self._metric_fit.history) - 1
             warn(
-                f"the metric did not converge after {steps} iterations ({self._metric_fit.message}).\n"
+                f"the metric did not converge after {steps} iterations ({self._metric_fit.message}), so it may still "
+                "change.\n"
                 "    Increase max_iter or tol.",
                 ConvergenceWarning,
             )

@@ -103,13 +103,18 @@ def _default_family(node: Name, children: Collection[Family], table: Table) -> F
     return Multinomial() if table.kind(node) == "sparse" else Gaussian()
 
 
+def continuous_parent(parent: Name, found: str, child: Name) -> DataError:
+    """Return the error for a continuous parent of a discrete node."""
+    return DataError(
+        f"node {child!r} is discrete, and its parent {parent!r} is {found}; expected discrete parents.\n"
+        f"    Discretize {parent!r} with tb.Binned(...), or reverse the edge."
+    )
+
+
 def _check_continuous_edge(parent: Name, above: Family, child: Name, below: Family, is_block: bool) -> None:
     """Raise DataError for an edge from a continuous node unless both nodes are Gaussian columns."""
     if has_levels(below):
-        raise DataError(
-            f"node {child!r} is discrete, and its parent {parent!r} is {above!r}; expected discrete parents.\n"
-            f"    Discretize {parent!r} with tb.Binned(...), or reverse the edge."
-        )
+        raise continuous_parent(parent, repr(above), child)
     for node, family in ((parent, above), (child, below)):
         if is_block or family.present_family is not None or family_given_continuous_parents(family) is None:
             what = "a block of several columns" if is_block else f"{family!r}"

@@ -16,7 +16,7 @@ from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
 from tallybayes.data.table import Table, open_table
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.inputs.batching import check_names
@@ -25,7 +25,7 @@ from tallybayes.models.network.bde_prior import BDe
 from tallybayes.models.network.boolean_levels import booleans_to_levels
 from tallybayes.models.network.estimated_network import check_prior, is_linear
 from tallybayes.models.network.graph import Graph
-from tallybayes.models.network.network_factors import check_sizes, make_factors, warn_many_levels
+from tallybayes.models.network.network_factors import check_sizes, continuous_parent, make_factors, warn_many_levels
 from tallybayes.tally.domain import Domain, Schema
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -78,7 +78,13 @@ def _count_training_rows(
     )
     # discrete nodes with parents are counted whether or not the parents are observed
     alone = [Factor(tuple(nodes), (), Categorical())] if nodes and may_miss else []
-    both = _count(rows, table, weight, [*factors, *alone], missing_level_domains)
+    try:
+        both = _count(rows, table, weight, [*factors, *alone], missing_level_domains)
+    except LabelError as error:
+        discrete = [child for child in nodes if error.column in graph.parents.get(child, ())]
+        if not isinstance(error.level, float) or not discrete:
+            raise
+        raise continuous_parent(str(error.column), f"continuous (found {error.level!r})", discrete[0]) from None
     tally = Tally(tuple(factors), both.statistics[: len(factors)], both.domains, both.schema).drop_unseen_levels()
     tally = _with_all_levels(model, tally, both)
     warn_many_levels(model.columns, table, _levels_of(tally))
@@ -190,8 +196,7 @@ def _with_all_levels(model: BayesianNetwork, tally: Tally, all_levels: Tally) ->
         if uncounted:
             warn(
                 f"level {uncounted[0]!r} of {name!r} occurs only with missing parents: no CPT counts it.\n"
-                f"    Pass {_declaration(name)}, or missing='em'.",
-                UserWarning,
+                f"    Pass {_declaration(name)}, or missing='em'."
             )
     return tally
 

@@ -221,10 +221,7 @@ def _check_features(model: LinearRegression, design: Design, X: Rows, table: Tab
     if design.feature_names is not None and hasattr(X, "columns") and known != list(design.feature_names):
         check_feature_names(model, X, known)
     if design.n_features is not None and len(known) != design.n_features:
-        raise DataError(
-            f"X has {len(known)} features, but {type(model).__name__} is expecting {design.n_features} features "
-            "as input.\n    Pass the columns the model was fitted on."
-        )
+        raise DataError.wrong_number(len(known), type(model).__name__, design.n_features)
     if absent:
         raise DataError.unknown_column(absent, table.columns)
 

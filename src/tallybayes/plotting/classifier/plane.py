@@ -61,11 +61,12 @@ class Side:
         return levels[at.astype(int)]
 
     def grid(self, points: np.ndarray, n: int) -> np.ndarray:
-        """Return the grid along the axis: it covers the distribution and all rows."""
+        """Return the grid along the axis: it covers the distribution and all rows, from 0 if none is negative."""
         low, high = self.low, self.high
         known = points[np.isfinite(points)]
         if len(known) and not self.levels:
             edge = 0.02 * np.ptp(known) if self.scale == "linear" else 0.0  # keep dots off the frame
+            low = max(low, -edge) if known.min() >= 0 else low
             low, high = min(low, known.min() - edge), max(high, known.max() + edge)
         low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
         n = max(n, 4 * len(self.levels))

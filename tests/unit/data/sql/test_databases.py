@@ -298,7 +298,7 @@ def test_an_open_result_of_duckdb_stays_open(busy, rows):
     connection, _, rest = busy
     expected = tb.NaiveBayes().fit(rows, "kind")
     for name in ("birds", "SELECT * FROM birds"):
-        with pytest.warns(DataSourceWarning, match="second connection.*uncommitted rows"):
+        with pytest.warns(DataSourceWarning, match="second connection(.|\n)*uncommitted rows"):
             model = tb.NaiveBayes().fit(tb.table(connection, name), "kind")
         assert model.tally_.isclose(expected.tally_, 1e-9)
     with pytest.warns(DataSourceWarning, match="second connection"):
@@ -309,12 +309,12 @@ def test_an_open_result_of_duckdb_stays_open(busy, rows):
         assert tb.NaiveBayes().fit(tb.table(connection, "hidden"), "kind").tally_ == model.tally_
 
 
-@pytest.mark.filterwarnings("ignore:the rows are read by a second connection")
+@pytest.mark.filterwarnings("ignore:the connection has an open result")
 def test_what_a_second_connection_does_not_have(busy):
     _needs_duckdb_2()
     connection, relation, rest = busy
     for name in ("hidden", "frame", "SELECT * FROM hidden"):
-        with pytest.raises(tb.DataError, match=r"(?s)hidden|frame.*temporary tables.*fetch or close the result first"):
+        with pytest.raises(tb.DataError, match=r"(?s)hidden|frame.*Fetch or close the open result.*temporary tables"):
             tb.NaiveBayes().fit(tb.table(connection, name), "kind")
     with pytest.raises(tb.DataError, match=r"the connection of the relation has an open result.*\n.*Fetch"):
         tb.NaiveBayes().fit(relation, "kind")

@@ -519,7 +519,7 @@ def test_files_that_do_not_go_together(tmp_path):
 
 def test_paths_that_lead_nowhere(tmp_path):
     (tmp_path / "rows.csv").write_text("x,y\n1,a\n")
-    _fails(tmp_path / "row.csv", r"no file .*row.csv.*\n.*holds rows.csv")
+    _fails(tmp_path / "row.csv", r"no file .*row.csv.*\n.*Files in .*: rows.csv")
     (tmp_path / "rows.xyz").write_text("x,y\n1,a\n")
     _fails(tmp_path / "rows.xyz", "has the unknown ending .xyz")
     assert tb.NaiveBayes().fit(tb.table(tmp_path / "rows.xyz", format="csv"), "y").classes_ == ["a"]

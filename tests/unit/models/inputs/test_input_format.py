@@ -124,3 +124,26 @@ def test_choose_takes_whole_numbers_for_continuous_where_most_occur_once():
 def test_choose_counts_only_whole_numbers_that_rows_have():
     rows = pd.DataFrame({"a": np.arange(30.0), "speed": [30, 50, 80] * 10})
     assert tb.AutoClassifier(folds=2).fit(rows, "speed").classes_.tolist() == [30, 50, 80]
+
+
+def test_another_number_of_columns_lists_those_of_the_fit():
+    rows = pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]})
+    model = tb.NaiveBayes().fit(rows, [0, 1])
+    with pytest.raises(tb.DataError, match=r"X has 3 features.*\n    Pass the columns .*: 'a', 'b'\."):
+        model.predict(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("model", [tb.NaiveBayes(unseen="error"), tb.GaussianDiscriminant(), tb.NearestClassMean()])
+def test_text_in_a_numeric_column_at_prediction(model):
+    rows = pd.DataFrame({"a": [0.0, 1.0, 3.0, 5.0], "b": [1.0, 2.0, 2.0, 1.0]})
+    fitted = model.fit(rows, [0, 0, 1, 1])
+    with pytest.raises(tb.DataError, match=r"column 'a' is partly 'x'.*\n    Convert it with pd\.to_numeric"):
+        fitted.predict(pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]}))
+
+
+def test_the_parameter_unseen_is_named_only_where_it_exists():
+    rows, mixed = np.array([[0.0], [1.0], [3.0], [5.0]]), np.array([["x"], [1.0]], dtype=object)
+    for model, named in ((tb.NaiveBayes(), True), (tb.GaussianDiscriminant(), False)):
+        with pytest.warns(tb.InvalidValueWarning) as said:
+            model.fit(rows, [0, 0, 1, 1]).predict(mixed)
+        assert ("unseen=" in str(said[0].message)) == named

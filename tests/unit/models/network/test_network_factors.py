@@ -44,3 +44,13 @@ def test_no_warning_for_strings_and_few_integers():
         tb.BayesianNetwork({"age": ["old"]}, columns={"age": tb.Gaussian()}).fit(ROWS)
     with pytest.warns(UserWarning, match="has 51 different whole numbers"):
         tb.BayesianNetwork({"age": ["old"]}).fit({"age": AGES % 51, "old": AGES > 60})
+
+
+@pytest.mark.parametrize("columns", ["auto", {"a": tb.Categorical(), "b": tb.Gaussian()}])
+def test_a_continuous_parent_of_a_discrete_node(columns):
+    rows = pd.DataFrame({"a": ["u", "v", "u"], "b": [0.5, 1.5, 2.0]})
+    expected = (
+        r"node 'a' is discrete, and its parent 'b' is .*\n    Discretize 'b' with tb\.Binned.*or reverse the edge"
+    )
+    with pytest.raises(tb.DataError, match=expected):
+        tb.BayesianNetwork({"a": ["b"]}, columns=columns).fit(rows)

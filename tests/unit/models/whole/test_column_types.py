@@ -68,7 +68,7 @@ def test_odd_columns_are_left_out_or_refused_with_what_to_try(name, model):
     if model in CHOOSING:
         parts = hint == "Split them into separate columns"
         with pytest.warns(
-            DataSourceWarning, match=f"c: dropped, .*\n{'Give their parts' if parts else 'Give converted values'}"
+            DataSourceWarning, match=f"c: dropped, .*\n    {'Give their parts' if parts else 'Give converted values'}"
         ):
             MODELS[model](table)
         return

@@ -112,6 +112,14 @@ def test_decisions_of_every_classifier(model):
     assert_readable(mixture.plot_decision_boundary(IRIS))
 
 
+def test_planes_start_at_0_if_no_row_is_negative():
+    wide = tb.GaussianDiscriminant("diagonal").fit(np.abs(IRIS[:, 2:] - 2), SPECIES)
+    below = wide.plot_decision_boundary(IRIS[:, 2:] - 2, SPECIES).to_frame()
+    from_0 = wide.plot_decision_boundary(np.abs(IRIS[:, 2:] - 2), SPECIES).to_frame()
+    assert (below.iloc[:, :2].min() < -1).all()
+    assert (from_0.iloc[:, :2].min() > -0.1).all()
+
+
 def test_decisions_of_nearest_means():
     model = tb.NearestClassMean("euclidean").fit(IRIS[:, 2:], SPECIES)
     picture = model.plot_decision_boundary(IRIS[:, 2:], SPECIES)

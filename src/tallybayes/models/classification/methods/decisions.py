@@ -15,6 +15,7 @@ from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
+from tallybayes.messages import IMPOSSIBLE_HINT
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
 from tallybayes.models.inputs.input_format import LabeledRowReader, read_codes
 from tallybayes.results.threshold import Threshold, find_threshold, log_odds_of, place_of
@@ -132,8 +133,7 @@ def estimate_class_prior(
     if impossible.any():
         warn(
             f"row {int(np.flatnonzero(impossible)[0])}, one of {int(impossible.sum())}, is impossible in every class "
-            "and is skipped. With estimate='bayes' unseen values have positive probability.",
-            UserWarning,
+            f"and is skipped.\n    {IMPOSSIBLE_HINT}"
         )
     used = (weight > 0) & ~impossible
     if not used.any():
@@ -145,7 +145,7 @@ def estimate_class_prior(
     if bound > tol:
         warn(
             f"the class prior did not converge after {max_iter} iterations: the mean log-likelihood may be {bound:.3g} "
-            f"below its maximum, more than tol={tol:.3g}. Increase max_iter.",
+            f"below its maximum, more than tol={tol:.3g}.\n    Increase max_iter.",
             ConvergenceWarning,
         )
     out = np.zeros(len(seen))

@@ -13,6 +13,7 @@ from tallybayes.errors import DataError
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels import hmm_messages
 from tallybayes.kernels.hmm import HMMInput
+from tallybayes.messages import IMPOSSIBLE_HINT
 from tallybayes.models.hmm.fitting.training_sequences import read_states
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.typing import Labels
@@ -136,8 +137,7 @@ def warn_impossible(hmm: EstimatedHMM, sequences: Sequences, log_prob: np.ndarra
     steps = np.flatnonzero(filtered.sum(axis=1) == 0)
     where = f" at step {steps[0]}" if len(steps) else " at its end"
     more = f", and {len(impossible) - 1} more," if len(impossible) > 1 else ""
-    hint = " Under estimate='bayes' no sequence is impossible merely because it is unseen." if hmm.given is None else ""
-    warn(f"sequence {impossible[0]}{more} is impossible{where}.{hint}", UserWarning)
+    warn(f"sequence {impossible[0]}{more} is impossible{where}: its states are undefined.\n    {IMPOSSIBLE_HINT}")
 
 
 def labeled(labels: np.ndarray, path: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from tallybayes._utils import sealed_file
 from tallybayes.errors import FileError, printable
 from tallybayes.kernels.hmm import log_power
+from tallybayes.messages import IMPOSSIBLE_HINT
 from tallybayes.models.hmm.hmm_parameters import dense
 from tallybayes.models.hmm.inference.decoding import labeled
 from tallybayes.models.hmm.inference.forecast import Forecast, History, check_forecast_parameters, forecast_from
@@ -103,7 +104,8 @@ class OnlineFilter:
         if np.isneginf(maximum):
             if not np.isneginf(self.log_likelihood):
                 warn(
-                    f"step {self.n_steps} is impossible given the steps before it; the state is undefined from now on."
+                    f"step {self.n_steps} is impossible after those before it: the state is undefined from now on.\n"
+                    f"    {IMPOSSIBLE_HINT}"
                 )
             self._log_proba = np.full(len(joint), -np.inf)
             self.surprisal = np.inf

@@ -61,8 +61,7 @@ def query_by_sampling(
     if effective_size < _FEW:
         warn(
             f"the effective size of {n_draws:,} draws is {effective_size:.0f}, because few agree with "
-            f"{format_evidence(shown_evidence)}: the standard errors are unreliable. Increase n_draws.",
-            UserWarning,
+            f"{format_evidence(shown_evidence)}: the standard errors are unreliable.\n    Increase n_draws."
         )
     return QueryResult(
         query_nodes,

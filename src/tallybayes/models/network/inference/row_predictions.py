@@ -12,6 +12,7 @@ from tallybayes.data.table import Table
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.messages import IMPOSSIBLE_HINT
 from tallybayes.models.inputs.features import as_rows, check_keys, is_rows_of_mappings, warn_unobserved
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.network.estimated_network import EstimatedNetwork, network_of
@@ -189,8 +190,8 @@ def _replace_impossible(inference: NetworkInference, predictions: RowPredictions
         mean[impossible] = inference.posterior_mean(node, posterior, evidence, rows)
     warn(
         f"row {int(impossible[0])} is impossible under this network (in total {len(impossible)} of "
-        f"{len(predictions.log_likelihood)} rows): its predictions ignore the evidence.",
-        UserWarning,
+        f"{len(predictions.log_likelihood)} rows): its predictions ignore the evidence.\n"
+        f"    {IMPOSSIBLE_HINT}"
     )
 
 

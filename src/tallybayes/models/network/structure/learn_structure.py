@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes._utils.parameter_checks import StringOptions, check_count, check_mass, random_generator
 from tallybayes._utils.progress import progress, progress_of
 from tallybayes.errors import DataError, EstimateError, TooLargeError
+from tallybayes.models.name_hints import with_parameter_hints
 from tallybayes.models.network.bde_prior import BDe
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.structure.constraints import Constraints, read_constraints
@@ -34,6 +35,7 @@ _METHOD_OF_PARAMETER = {"start": "hill", "tabu_length": "hill", "n_restarts": "h
 SearchResult = tuple[list[int], int]  # the parents of every column as bit masks, and the number of families or tests
 
 
+@with_parameter_hints
 def learn_structure(
     data: Rows,
     *,
