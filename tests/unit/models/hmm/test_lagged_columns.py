@@ -53,7 +53,7 @@ def test_lines_are_those_of_least_squares_in_every_state():
 def test_of_one_state_it_is_a_regression_on_the_steps_before(estimate):
     (steps,) = drawn(1, (60,))[0]
     rows = np.stack([steps[1:-1], steps[:-2], steps[2:]], axis=1)  # one before, two before, and the step
-    model = tb.HiddenMarkovModel(1, tb.Autoregressive(order=2), estimate=estimate, max_iter=2).fit([steps])
+    model = tb.HiddenMarkovModel(1, tb.Autoregressive(order=2), estimate=estimate, max_iter=3).fit([steps])
     other = tb.LinearRegression(estimate=estimate).fit(rows[:, :2], rows[:, 2])
     line = model.emission_[0]
     by_hand = steps[-1] * line.slope[0, 0] + steps[-2] * line.slope[0, 1] + line.intercept[0]

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 # The expected statistics of initial states, transitions, ends and components (if modeled), then of the emissions.
 Expected = list[Any]
+# EM starts from expected statistics, or from parameters.
+Start = Expected | HMMParameters
 
 
 def fit_baum_welch(

@@ -23,7 +23,7 @@ from tallybayes.statistics.counts import Segments
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
-    from tallybayes.models.hmm.fitting.baum_welch import BaumWelch, Expected
+    from tallybayes.models.hmm.fitting.baum_welch import BaumWelch, Expected, Start
 
 _CHUNK = 1 << 16  # time steps whose nearest centers are computed together
 _CONTEXT = 5  # time steps before and after a step that determine its initial state, with mixture emissions
@@ -77,7 +77,7 @@ def _part_scorers(em: BaumWelch, parameters: HMMParameters) -> list[FactorScorer
 # ---- From the data --------------------------------------------------------------------------------------------------
 
 
-def initial_statistics(em: BaumWelch, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
+def initial_statistics(em: BaumWelch, rng: np.random.Generator) -> Iterator[Callable[[], Start]]:
     """Yield functions that return initial expected statistics.
 
     If every state has labeled time steps, they are the expectations under the parameters of these. Otherwise each time
@@ -85,25 +85,13 @@ def initial_statistics(em: BaumWelch, rng: np.random.Generator) -> Iterator[Call
     """
     if len(np.unique(em.codes[em.codes >= 0])) == em.n_states:
         for _ in range(1 if em.components is None else em.model.n_init):
-            groups = _emission_groups(em, em.codes, rng)
-            for n_iterations in em.objective.warm_up_iterations:
-                yield partial(_statistics_from_labels, em, groups, n_iterations)
+            yield partial(_start_from_labels, em, _emission_groups(em, em.codes, rng))
         return
     # Best clustering first: the priors are resolved from the first initialization.
-    table = em.sequences.table
-    weight = em.step_weight
-    for nearest in em.counter.kmeans_assigners(table, em.codes, weight, em.model.n_init, rng, em.n_states):
-        yield from _starts_from_path(em, _nearest_path(em, nearest, rng), rng)
+    for nearest in em.counter.kmeans_assigners(*_distinct_rows(em), em.model.n_init, rng, em.n_states):
+        yield partial(_start_from_path, em, _nearest_path(em, nearest, rng), rng)
         if em.components is not None and not em.is_clamped and em.n_states > 1:
-            yield from _starts_from_path(em, _path_from_context(em, rng), rng)
-
-
-def _starts_from_path(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
-    """Yield functions that return the initial statistics of one path."""
-    path = _order_states(em, path)
-    groups = _emission_groups(em, path, rng)
-    for n_iterations in em.objective.warm_up_iterations:
-        yield partial(_statistics_from_path, em, path, groups, n_iterations)
+            yield partial(_start_from_path, em, _path_from_context(em, rng), rng)
 
 
 def _emission_groups(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -128,25 +116,26 @@ def _emission_groups(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) 
     return groups
 
 
-def _statistics_from_labels(em: BaumWelch, groups: np.ndarray, n_iterations: int) -> Expected:
+def _start_from_labels(em: BaumWelch, groups: np.ndarray) -> Start:
     """Return the statistics expected under the parameters of the labeled time steps.
 
     If these give some sequence probability 0, default priors are used.
     """
     counted = _count_path(em, em.codes, groups)
-    expected = em.expect(_parameters_of_labeled(em, counted))[0] if em.objective.has_prior else None
-    n_sequences = em.weight[em.sequences.lengths > 0].sum()
-    if expected is None or expected[0].table.sum() < (1 - 1e-9) * n_sequences:
-        expected = _expected_under_default_priors(em, counted, n_iterations)
-    if em.objective.has_prior:
-        em.fix_priors(expected)  # from all time steps
+    if not em.objective.has_prior:
+        return _parameters_under_default_priors(em, counted)
+    expected = em.expect(_parameters_of_labeled(em, counted))[0]
+    if expected[0].table.sum() < (1 - 1e-9) * em.weight[em.sequences.lengths > 0].sum():
+        expected = em.expect(_parameters_under_default_priors(em, counted))[0]
+    em.fix_priors(expected)  # from all time steps
     return expected
 
 
-def _statistics_from_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray, n_iterations: int) -> Expected:
-    """Return the statistics of a path; for maximum likelihood, the expectations under default priors from there."""
-    counted = _count_path(em, path, groups)
-    return counted if em.objective.has_prior else _expected_under_default_priors(em, counted, n_iterations)
+def _start_from_path(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) -> Start:
+    """Return the statistics of a path; for maximum likelihood, its parameters under default priors."""
+    path = _order_states(em, path)
+    counted = _count_path(em, path, _emission_groups(em, path, rng))
+    return counted if em.objective.has_prior else _parameters_under_default_priors(em, counted)
 
 
 def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected:
@@ -172,14 +161,10 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
     return [*parts, *statistics]
 
 
-def _expected_under_default_priors(em: BaumWelch, counted: Expected, n_iterations: int) -> Expected:
-    """Return the statistics expected after `n_iterations` iterations of EM under default priors."""
+def _parameters_under_default_priors(em: BaumWelch, counted: Expected) -> HMMParameters:
+    """Return the parameters of a path under default priors: EM cannot leave a probability of 0."""
     with em.objective.with_default_priors(em.reduced_columnwise(counted)):
-        expected = em.expect(_parameters_of_labeled(em, counted))[0]
-        if n_iterations > 1:
-            em.objective.fix_priors(em.reduced_columnwise(expected))
-            expected = em.objective.run(em, expected, n_iterations)
-    return expected
+        return _parameters_of_labeled(em, counted)
 
 
 def _parameters_of_labeled(em: BaumWelch, counted: Expected) -> HMMParameters:
@@ -203,29 +188,45 @@ def _parameters_of_labeled(em: BaumWelch, counted: Expected) -> HMMParameters:
 # ---- Paths ----------------------------------------------------------------------------------------------------------
 
 
+def _distinct_rows(em: BaumWelch) -> tuple[Table, np.ndarray, np.ndarray]:
+    """Return the rows to cluster, the states of those with a known one, and their weights.
+
+    They are the levels if all time steps are unlabeled levels of a single categorical column; otherwise all time steps.
+    """
+    if not em.is_coded or em.is_clamped:
+        return em.sequences.table, em.codes, em.step_weight
+    steps, codes = _distinct_steps(em, np.arange(len(em.codes)))
+    weight = np.bincount(codes, em.step_weight, len(steps))
+    present = np.flatnonzero(weight)
+    return em.sequences.table.rows(steps[present]), np.full(len(present), -1), weight[present]
+
+
 def _nearest_path(em: BaumWelch, nearest: AssignNearest, rng: np.random.Generator) -> np.ndarray:
     """Return the known states and, for the other time steps, the state of the nearest center."""
     path = em.codes.copy()
     unknown = np.flatnonzero(em.codes < 0)
     steps, inverse = _distinct_steps(em, unknown)
     path[unknown] = _nearest_in_chunks(nearest, em.sequences.table, steps)[inverse]
-    for state in np.flatnonzero(np.bincount(path, minlength=em.n_states) == 0):
-        # A state may be empty, as with fewer distinct steps than states: it gets random time steps.
-        path[rng.choice(unknown, max(1, len(unknown) // (10 * em.n_states)))] = state
+    empty = np.flatnonzero(np.bincount(path, minlength=em.n_states) == 0)
+    # A state may be empty, as with fewer distinct steps than states: it gets random time steps.
+    chosen = rng.choice(unknown, (len(empty), max(1, len(unknown) // (10 * em.n_states))))
+    path[chosen] = empty[:, None]
     return path
 
 
-def _distinct_steps(em: BaumWelch, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray | slice]:
-    """Return one time step for each level of a single categorical column, and the inverse index; otherwise all.
+def _distinct_steps(em: BaumWelch, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return one time step for each level of a single categorical column, otherwise all; and the inverse index.
 
     The time step of a level without any is arbitrary.
     """
     if not em.is_coded:
-        return steps, slice(None)
+        return steps, np.arange(len(steps))
     codes, domain = em.sequences.table.encoded(em.emissions[0].columns[0])
-    example = np.zeros(len(domain.levels) + 1, dtype=np.intp)  # the last element is of code −1, missing
-    example[codes[steps]] = steps
-    return example, codes[steps]
+    n_levels = len(domain.levels)
+    chosen = np.where(codes[steps] < 0, n_levels, codes[steps])  # the last one is of missing cells
+    example = np.zeros(n_levels + 1, dtype=np.intp)
+    example[chosen] = steps
+    return example, chosen
 
 
 def _nearest_in_chunks(nearest: AssignNearest, table: Table, steps: np.ndarray) -> np.ndarray:
