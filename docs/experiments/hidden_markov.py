@@ -87,7 +87,7 @@ def earthquakes() -> None:
         n_free, value = best.n_parameters_, values.max()
         aic, bic = -2 * value + 2 * n_free, -2 * value + n_free * np.log(best.n_rows_)
         reached = int((values > value - 0.01).sum())
-        rates = ", ".join(f"{rate:.2f}" for rate in np.sort(best.emission_[0][:, 0]))
+        rates = ", ".join(f"{rate:.2f}" for rate in np.sort(next(iter(best.emission_.values()))[:, 0]))
         print(f"{n_states:>6}{value:>11.4f}{aic:>9.1f}{bic:>9.1f}{reached:>6}/20  {rates}")
     for n_states in (2, 3):
         value = climbed(n_states, 0, start="stationary").score_samples([years])[0]

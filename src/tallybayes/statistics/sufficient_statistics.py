@@ -114,6 +114,18 @@ class Statistics:
             raise DataError.wrong_type("factor", repr(factor), "a finite number of at least 0")
         return self._map(lambda part: part * factor)
 
+    def shrink_groups(self, fraction: float) -> Self:
+        """Replace a fraction of every group by as much weight of all groups together, along one axis of groups."""
+        weight = self.group_weights()
+        proportion = fraction * weight / max(float(weight.sum()), 1e-300)
+
+        def shrunk(part: Any) -> Any:
+            """Return one array shrunk."""
+            pooled = part.sum(axis=(0,))
+            return part * (1 - fraction) + proportion.reshape(-1, *[1] * pooled.ndim) * pooled
+
+        return self._map(shrunk)
+
     def take(self, axis: int, source: Array) -> Self:
         """Re-index one axis of ``given``: group ``i`` of the result is group ``source[i]``, or empty for −1."""
         return self._move(lambda a: take_or_zero(a, axis, source))

@@ -84,3 +84,15 @@ def test_nothing_is_changed():
     with pytest.raises(StatisticsError):
         held - tb.Counts([0.0, 4.0])
     assert held == tb.Counts([2.0, 3.0])
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])
+def test_shrunk_groups_keep_their_weight_and_the_total(fraction):
+    counts = tb.Counts([[3.0, 1.0], [0.0, 12.0]])
+    totals = tb.Totals([[4.0], [12.0]], [[1.0], [6.0]])
+    shrunk = counts.shrink_groups(fraction)
+    assert shrunk.table == pytest.approx((1 - fraction) * counts.table + fraction * np.outer([4, 12], [3, 13]) / 16)
+    assert shrunk.table.sum(axis=0) == pytest.approx(counts.table.sum(axis=0))
+    mean = (shrunk := totals.shrink_groups(fraction)).total[:, 0] / shrunk.weight[:, 0]
+    assert mean == pytest.approx((1 - fraction) * np.array([0.25, 0.5]) + fraction * 7 / 16)
+    assert shrunk.weight[:, 0] == pytest.approx([4, 12])

@@ -132,10 +132,19 @@ def _start_from_labels(em: BaumWelch, groups: np.ndarray) -> Start:
 
 
 def _start_from_path(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) -> Start:
-    """Return the statistics of a path; for maximum likelihood, its parameters under default priors."""
+    """Return the statistics of a path; for maximum likelihood, parameters that EM can leave.
+
+    k-means gives all steps of a level to one state. Maximum likelihood would hardly change that, so the probabilities
+    of levels start halfway between those of the state and those of all states.
+    """
     path = _order_states(em, path)
     counted = _count_path(em, path, _emission_groups(em, path, rng))
-    return counted if em.objective.has_prior else _parameters_under_default_priors(em, counted)
+    if em.objective.has_prior:
+        return counted
+    for number, factor in enumerate(em.emissions, len(em.parts)):
+        if factor.family.cell_type == "codes" or factor.family.is_binary:
+            counted[number] = counted[number].shrink_groups(0.5)
+    return _parameters_under_default_priors(em, counted)
 
 
 def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected:
@@ -162,7 +171,7 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
 
 
 def _parameters_under_default_priors(em: BaumWelch, counted: Expected) -> HMMParameters:
-    """Return the parameters of a path under default priors: EM cannot leave a probability of 0."""
+    """Return the parameters for these statistics under default priors: EM cannot leave a probability of 0."""
     with em.objective.with_default_priors(em.reduced_columnwise(counted)):
         return _parameters_of_labeled(em, counted)
 
