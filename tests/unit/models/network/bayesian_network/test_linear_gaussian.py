@@ -178,7 +178,9 @@ def test_types_decide_which_nodes_are_continuous():
     # A label depends on them, so they are labels, as whole numbers are that pandas made floats.
     labels = tb.BayesianNetwork([("a", "b")]).fit({"a": [1.0, np.nan, 2.0, 1.0], "b": ["u", "v", "v", "u"]})
     assert labels.levels_["a"] == (1, 2)
-    with pytest.raises(DataError, match=r"'c' is discrete, and its parent 'b' is continuous \(found 4.5\)(.|\n)*Binned"):
+    with pytest.raises(
+        DataError, match=r"'c' is discrete, and its parent 'b' is continuous \(found 4.5\)(.|\n)*Binned"
+    ):
         tb.BayesianNetwork([("a", "b"), ("b", "c")]).fit({**floats, "c": ["u", "v", "u"]})
     every = tb.BayesianNetwork([("a", "b")], columns=tb.LinearGaussian()).fit(floats)
     assert every.columns_ == {"a": tb.Gaussian(), "b": tb.ConditionalLinearGaussian()}
