@@ -18,7 +18,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def examples(chapter):
     """Every command, and what it writes."""
     for block in re.findall(r"```console\n(.*?)```", chapter.read_text(encoding="utf-8"), flags=re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        for part in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
             command, _, expected = part.partition("\n")
             yield command, expected
 

@@ -84,6 +84,19 @@ def test_pictures_are_small_and_sound(picture):
         image.verify()
 
 
+PRINTED_TABLE = re.compile(r"\S {2,}\S.* {2,}\S|[│┘]")  # columns between spaces, bars, diagrams
+
+
+@pytest.mark.parametrize("page", [*PAGES, DOCS.parent / "README.md"], ids=lambda page: page.name)
+def test_code_fits_on_a_phone(page):
+    """Code and output have at most 88 characters, rows of printed tables 100."""
+    blocks = re.findall(r"^ *```.*?^ *```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.split("\n")]
+    wide = [line for line in lines if len(line) > 88]
+    is_code = re.compile(r" *(>>>|\.\.\.|\$) ")
+    assert [line for line in wide if is_code.match(line) or len(line) > 100 or not PRINTED_TABLE.search(line)] == []
+
+
 PRIVATE_WORDS = (
     r"\b(told|tells?|telling|asked|asks|nobody|owed|strangers?|heaps?|(?<!hill )climb(?:s|ed|ing)?|mend(?:s|ed|ing)?"
     r"|beliefs?|refus\w+)\b"

@@ -2,12 +2,13 @@
 """Write docs/how-a-fit-works.md: all functions on the path of a plain ``NaiveBayes().fit(X, y)`` (``make fit-page``).
 
 The functions are traced with `sys.setprofile`, the stages follow from their modules, the descriptions are the first
-sentences of their docstrings. ``--print`` prints the page and writes nothing.
+clauses of their docstrings. ``--print`` prints the page and writes nothing.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
@@ -172,8 +173,9 @@ def summaries(file: str) -> dict[str, str]:
 
 
 def described(function: Function) -> str:
-    """Return the line of a function on the page."""
+    """Return the line of a function on the page: the first clause of its docstring, or what it returns."""
     text = summaries(function.file).get(function.name, "").replace("``", "`")
+    text = re.sub(r"^Return (an? |the )?(\w)", lambda found: found[2].upper(), re.split(r"[;:.] ", text)[0].strip("."))
     name = function.name.replace(".<locals>.", ".")
     return f"- `{function.module}.{name}`" + (f": {text}" if text else "")
 
