@@ -91,9 +91,7 @@ def test_named_families_and_later_rows_give_no_warning():
     assert warnings_of(lambda: tb.NaiveBayes().partial_fit(FRAME, "kind")) == []
 
 
-@pytest.mark.parametrize(
-    "model", [tb.AutoClassifier(), tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes(), tb.NaiveBayes("suggest")]
-)
+@pytest.mark.parametrize("model", [tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes(), tb.NaiveBayes("suggest")])
 def test_models_that_drop_text_warn_of_it(model):
     """An identifier, which they drop too, is no feature: it needs no warning."""
     ((category, text),) = warnings_of(lambda: model.fit(FRAME, "kind"))
