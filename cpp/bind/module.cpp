@@ -18,6 +18,7 @@
 #include "spam/bindings.h"
 #include "core/parallel.h"
 #include "bind/incomplete_rows_bindings.h"
+#include "bind/mixture_bindings.h"
 #include "bind/score_bindings.h"
 #include "bind/string_codes.h"
 #include "bind/text_bindings.h"
@@ -452,6 +453,7 @@ NB_MODULE(_compiled, module) {
   define_joining(module);
   define_partly_known(module);
   define_forests(module);
+  define_mixtures(module);
   define_strings(module);
   define_mail(module);
   define_mail_words(module);

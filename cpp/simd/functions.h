@@ -47,6 +47,10 @@ void squared_lengths(const double*, size_t, const double*, const double*, double
 void softmax_rows(const float*, size_t, size_t, float*);
 void fixed_rows(const float*, size_t, int32_t*);
 void add_log_ratios(const double*, const double*, const double*, const double*, size_t, double, double, float, float*);
+bool center_cells(double*, size_t, const double*);
+void score_normals(const double*, size_t, const NormalTerms&, bool, double*);
+void sum_normals(const double*, size_t, const double*, const NormalTerms&, const MixtureSums&);
+void share_rows(double*, size_t, double*, double*);
 
 }  // namespace TALLYBAYES_TIER
 }  // namespace tallybayes

@@ -115,6 +115,17 @@ struct JointMember {
   uint32_t size, stride;  // number of levels, and distance of two neighboring levels' cells
 };
 
+// EM for mixtures: rows of a chunk, whose cells lie column by column and whose scores lie class by class.
+constexpr size_t mixture_rows = 128;
+// The columns of a class: z = factor · x − shift has mean 0 and variance 1; log p(x) = norm − z² / 2.
+struct NormalTerms {
+  const double *factor, *shift, *norm;
+};
+// Σw, Σw·z and Σw·z² of every column of a class, eight partial sums each; no weights if no cell is missing.
+struct MixtureSums {
+  double *weight, *first, *second;
+};
+
 struct Kernels {
   uint64_t (*sum_words)(Bytes bytes, size_t n_bytes);
 
@@ -224,6 +235,15 @@ struct Kernels {
   // sum += rate · log((n_in + weight · n_out + strength) / (e_in + weight · e_out + strength))
   void (*add_log_ratios)(const double* n_in, const double* n_out, const double* e_in, const double* e_out, size_t n,
                          double weight, double strength, float rate, float* sum);
+
+  // Subtracts the center of every column from the cells of a chunk; true if a cell is missing (NaN).
+  bool (*center_cells)(double* cells, size_t n_columns, const double* center);
+  // scores += log p(row | class); missing cells, which are expected if `missing`, are skipped.
+  void (*score_normals)(const double* cells, size_t n_columns, const NormalTerms&, bool missing, double* scores);
+  void (*sum_normals)(const double* cells, size_t n_columns, const double* weights, const NormalTerms&,
+                      const MixtureSums&);
+  // The scores of a chunk become probabilities of the classes; log p(row), and the entropy of the probabilities.
+  void (*share_rows)(double* scores, size_t n_classes, double* density, double* entropy);
 };
 
 // log x! for whole x below the size of the table; log Γ(x + 1) for everything else.

@@ -149,7 +149,7 @@ def run_em(
 
 
 def run_em_restarts(
-    starts: Iterable[Callable[[], Expected]],
+    starts: Iterable[Callable[[], Expected | EMResult]],
     maximize: Callable[[Expected], tuple[Parameters, float]],
     expect: Callable[[Parameters], tuple[Expected, float]],
     *,
@@ -162,7 +162,7 @@ def run_em_restarts(
     Parameters
     ----------
     starts : iterable of callables
-        Each returns initial expected statistics. A start may fail with EstimateError, for example if a variance
+        Each returns initial expected statistics, or the result of its own EM. A start may fail with EstimateError, for example if a variance
         becomes zero; an error is raised if all fail.
     maximize, expect, max_iter, tol, what
         As for `run_em`.
@@ -177,7 +177,9 @@ def run_em_restarts(
     objectives = list[float]()
     for start in starts:
         try:
-            result = run_em(start(), maximize, expect, max_iter=max_iter, tol=tol, what=what)
+            begun = start()
+            is_done = isinstance(begun, EMResult)
+            result = begun if is_done else run_em(begun, maximize, expect, max_iter=max_iter, tol=tol, what=what)
         except EstimateError as error:
             last_error = error
             objectives.append(np.nan)

@@ -63,7 +63,7 @@ class DistanceFeatures:
     def _level_features(self, codes: np.ndarray, column: int) -> np.ndarray:
         """Return one-hot codes of a categorical column; of many levels, their random projection to fewer columns."""
         size = int(self.sizes[column])
-        if size > _DIRECTIONS:
+        if self.n_directions(size) < size:
             projection = np.random.default_rng([self.seed, column]).standard_normal((size, _DIRECTIONS))
             corners = projection / np.sqrt(_DIRECTIONS)
         else:
@@ -80,6 +80,20 @@ class DistanceFeatures:
             if isinstance(numbers, SparseRows)
             else (numbers - self.center) / self.spread
         )
+
+    def n_directions(self, size: int) -> int:
+        """Return the number of features of a categorical column with so many levels."""
+        return min(size, _DIRECTIONS)
+
+    def level_distances(self, centers: np.ndarray) -> np.ndarray:
+        """Return the squared distances of all levels of categorical columns from some centers: (centers, levels)."""
+        found, start = [np.zeros((len(centers), 0))], 0
+        for column, size in enumerate(self.sizes):
+            corners = self._level_features(np.arange(size), column)
+            end = start + corners.shape[1]
+            found.append(squared_distances_to_centers(corners, centers[:, start:end]).T)
+            start = end
+        return np.concatenate(found, axis=1)
 
     def _random_projection(self, rows: SparseRows) -> np.ndarray:
         """Project sparse rows on random directions, which keeps distances approximately (Johnson and Lindenstrauss).

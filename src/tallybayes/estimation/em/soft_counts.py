@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ from tallybayes.data.counting import check_size, collect_block, declared_domain
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.distributions.normal_inverse_gamma import Normal
+from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.kmeans_init import (
     DistanceFeatures,
@@ -21,9 +22,11 @@ from tallybayes.estimation.em.kmeans_init import (
 from tallybayes.estimation.em.missing_cells import expected_moments
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, factor_cells
 from tallybayes.families._shared.blocks import Codes, SparseRows
+from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.em_support import columnwise_family
 from tallybayes.families.text import Text
+from tallybayes.statistics.counts import Segments
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
@@ -31,7 +34,46 @@ from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import as_word_factor
 
 _SEEDING_ROWS = 10_000
-AssignNearest = Callable[[Table], np.ndarray]
+
+
+class AssignNearest(NamedTuple):
+    """Assigns rows to the nearest k-means++ center."""
+
+    counter: SoftCounter
+    features: list[DistanceFeatures]  # of every factor
+    centers: np.ndarray
+    total_distance: float  # the weighted sum of squared distances of the sample
+
+    def __call__(self, table: Table) -> np.ndarray:
+        """Return the position of the nearest center of every row."""
+        return squared_distances_to_centers(self.distance_features(table), self.centers).argmin(axis=1)
+
+    def distance_features(self, table: Table) -> np.ndarray:
+        """Return the features of the rows, whose distances are compared."""
+        cells = (self.counter.cells(table, number) for number in range(len(self.features)))
+        return np.concatenate([make(part) for make, part in zip(self.features, cells, strict=True)], axis=1)
+
+    def parameters(self) -> list[Any]:
+        """Return parameters of Gaussian and categorical factors under which the nearest center is the most probable."""
+        found: list[Any] = []
+        start = 0
+        for number, make in enumerate(self.features):
+            sizes = make.sizes
+            end = start + (sum(map(make.n_directions, sizes)) if make.family.cell_type == "codes" else len(make.spread))
+            centers = self.centers[:, start:end]
+            start = end
+            if make.family.cell_type == "codes":
+                found.append(LevelProbabilities(np.exp(-0.5 * make.level_distances(centers)), Segments(sizes)))
+                continue
+            mean = centers * make.spread + make.center
+            variance = np.broadcast_to(make.spread**2, mean.shape)
+            is_full = self.counter.factors[number].family.requires_complete_rows
+            found.append(
+                MultivariateNormal(mean, variance[..., None] * np.eye(mean.shape[1]))
+                if is_full
+                else Normal(mean, variance)
+            )
+        return found
 
 
 class SoftCounter:
@@ -155,12 +197,12 @@ class SoftCounter:
         """
         n_groups = self.n_groups if n_groups is None else n_groups
         candidates = [self._seed(table, codes, weight, rng, n_groups) for _ in range(n_starts)]
-        return [nearest for _, nearest in sorted(candidates, key=lambda seed: seed[0])]
+        return sorted(candidates, key=lambda seed: seed.total_distance)
 
     def _seed(
         self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator, n_groups: int
-    ) -> tuple[float, AssignNearest]:
-        """Return the weighted sum of squared distances, and a function that assigns rows to the nearest center.
+    ) -> AssignNearest:
+        """Return the centers of one initialization.
 
         The center of a group with labeled rows is their mean; the other centers are from k-means++ on unlabeled rows.
         """
@@ -175,9 +217,7 @@ class SoftCounter:
             sizes = [len(domain.levels) for domain in self.level_domains(number)]
             features.append(DistanceFeatures(factor.family, sizes, self.cells(sample, number), seed, weight[unlabeled]))
 
-        def distance_features(part: Table) -> np.ndarray:
-            return np.concatenate([make(self.cells(part, number)) for number, make in enumerate(features)], axis=1)
-
+        distance_features = AssignNearest(self, features, np.zeros((0, 0)), 0.0).distance_features
         labeled = rng.permutation(labeled)[:_SEEDING_ROWS] if len(labeled) > _SEEDING_ROWS else labeled
         examples = distance_features(table.rows(labeled))
         group_of = codes[labeled]
@@ -190,9 +230,7 @@ class SoftCounter:
         centers = np.empty_like(ordered)
         centers[[*labeled_groups, *np.setdiff1d(np.arange(n_groups), labeled_groups)]] = ordered
         total_distance = float(weight[unlabeled] @ squared_distances_to_centers(rows, centers).min(axis=1))
-        return total_distance, lambda part: squared_distances_to_centers(distance_features(part), centers).argmin(
-            axis=1
-        )
+        return AssignNearest(self, features, centers, total_distance)
 
 
 class ExpandedText(NamedTuple):

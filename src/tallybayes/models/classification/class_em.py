@@ -13,7 +13,8 @@ from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.data.table import Table
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.em_loop import EMSummary
+from tallybayes.estimation.em.compiled_em import CompiledEM, is_supported
+from tallybayes.estimation.em.em_loop import EMResult, EMSummary
 from tallybayes.estimation.em.em_objective import (
     EMObjective,
     parameters_from_model,
@@ -58,6 +59,7 @@ class ExpectedStatistics(NamedTuple):
     classes: np.ndarray
     statistics: list[Any]
     entropy: float = 0.0
+    is_complete: bool = False  # whether the entropy includes that of the responsibilities
 
 
 class MStepResult(NamedTuple):
@@ -126,16 +128,18 @@ class ClassEM:
         table, self.features, self.words = expand_text(table, model.factors[1:])
         self.n_classes = len(classes.levels)
         self.counter = SoftCounter(self.features, table, self.n_classes)
-        weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
-        weights[codes < 0] *= self.settings.unlabeled_weight
+        unlabeled = codes < 0
+        weights = np.broadcast_to(1.0, table.n_rows) if weight is None else np.asarray(weight, dtype=float)
+        if self.settings.unlabeled_weight != 1:
+            weights = np.where(unlabeled, weights * self.settings.unlabeled_weight, weights)
         incomplete = rows_with_missing(table, self.features)
-        self.unlabeled = bool((codes < 0).any())
+        self.unlabeled = bool(unlabeled.any())
         self.incomplete = bool(incomplete.any())
-        whole = (codes >= 0) & ~incomplete
+        whole = ~(unlabeled | incomplete)
         fixed = np.flatnonzero(whole)
-        rest = np.flatnonzero(~whole)
         self.fixed = self._counted(table.rows(fixed), codes[fixed], weights[fixed])
-        self.table = table if len(rest) == table.n_rows else table.rows(rest)
+        rest = np.flatnonzero(~whole) if len(fixed) else slice(None)
+        self.table = table.rows(rest) if len(fixed) else table
         self.codes = codes[rest]
         self.weights = weights[rest]
         self.objective = EMObjective(self.settings, model.scored, float(weights.sum()))
@@ -143,7 +147,8 @@ class ClassEM:
         self.settled = False  # whether the priors are resolved
         self.start_log_prior = 0.0  # log prior density at the parameters of the initial model
         self.measuring = False  # whether to compute the entropy of the responsibilities
-        self.weighted = bool((self.weights != 1).any())
+        self.weighted = self.weights.strides != (0,) and bool((self.weights != 1).any())
+        self.compiled: CompiledEM | None = None
 
     def run(self) -> tuple[Tally, EMSummary]:
         """Run EM from the labeled rows or, if some class has none, from several k-means++ initializations."""
@@ -154,13 +159,17 @@ class ClassEM:
             rng = random_generator(self.settings.random_state)
             seeds = self.counter.kmeans_assigners(*self.rows, self.settings.n_init, rng)
             starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
+            if not (self.named.any() or self.incomplete) and is_supported(self.model.scored, self.counter.table):
+                weight = np.ascontiguousarray(self.weights) if self.weighted else None
+                self.compiled = CompiledEM(self.counter, self.model.scored, self.table, weight)
         if self.model.initial is not None:
             starts = [partial(self._from_model, self.model.initial)]
         has_class_prior = self.unlabeled and isinstance(self.settings.class_prior, Dirichlet)
         best, summary = self.objective.run_restarts(self, starts, has_prior=has_class_prior)
-        self.measuring = True
-        expected, _ = self.expect(best.parameters)
-        log_likelihood = summary.log_likelihood
+        expected, log_likelihood = best.expected, summary.log_likelihood
+        if not expected.is_complete:
+            self.measuring = True
+            expected, _ = self.expect(best.parameters)
         seen = expected.classes > 0
         if not self.unlabeled:  # known labels are not part of the objective
             log_likelihood += float(expected.classes[seen] @ best.parameters.log_prior[seen])
@@ -344,8 +353,14 @@ class ClassEM:
                         "    Pass prior='empirical', or a Dirichlet with smaller parameters."
                     )
 
-    def _from_seeds(self, nearest: AssignNearest, n_steps: int) -> ExpectedStatistics:
-        """Initialize from labeled rows in their classes, and unlabeled rows in the class of the nearest center."""
+    def _from_seeds(self, nearest: AssignNearest, n_steps: int) -> ExpectedStatistics | EMResult:
+        """Initialize from labeled rows in their classes, and unlabeled rows in the class of the nearest center.
+
+        Compiled EM runs until convergence, if it can.
+        """
+        done = None if self.compiled is None else self._run_compiled(self.compiled, nearest, n_steps)
+        if done is not None:
+            return done
 
         def responsibilities_of(part: slice, table: Table) -> np.ndarray:
             responsibilities = self._labeled_responsibilities(part)
@@ -355,6 +370,44 @@ class ClassEM:
 
         start = self._started(responsibilities_of)
         return start if self.objective.has_prior else self._after_e_steps(start, n_steps)
+
+    def _run_compiled(self, em: CompiledEM, nearest: AssignNearest, n_steps: int) -> EMResult | None:
+        """Return the result of compiled EM; None if a class lost its rows or its variance, or a prior is unusual."""
+        if not em.expect(np.full(self.n_classes, -np.log(self.n_classes)), nearest.parameters(), hard=True):
+            return None
+        known = self._known(_expected(em))
+        if not self.settled:
+            self._resolve(known)
+        if not self.objective.has_prior:
+            with self.objective.with_default_priors(known.statistics):
+                if not self._set_priors(em) or em.iterate(n_steps, **self.objective.settings) is None:
+                    return None
+        if not self._set_priors(em):
+            return None
+        done = em.iterate(self.objective.max_iter, **self.objective.settings)
+        if done is None:
+            return None
+        log_prior, parameters = em.parameters()
+        scored = [FactorScorer(factor, part) for factor, part in zip(self.objective.factors, parameters, strict=True)]
+        expected = _expected(em)
+        constant = self.objective.log_prior(scored, expected.statistics) - em.log_prior
+        density = self._class_prior_distribution()
+        constant += 0.0 if density is None else self._at(density, np.exp(log_prior))
+        history = [value + constant for value in done.history]
+        found = MStepResult(log_prior, scored)
+        return EMResult(expected, found, history, done.converged, em.sums().log_likelihood)
+
+    def _set_priors(self, em: CompiledEM) -> bool:
+        """Set the priors of compiled EM, and return whether it supports them."""
+        pseudo_counts, log_prior = np.zeros(self.n_classes), None
+        density = self._class_prior_distribution()
+        if density is not None:
+            pseudo_counts = np.broadcast_to(density.concentration, (self.n_classes,)) - 1.0
+        elif self.settings.class_prior not in (None, "frequency"):
+            log_prior, _ = self._maximize_classes(pseudo_counts)
+        return not self.objective.has_constant_columns and em.set_priors(
+            self.objective.prior_distributions, pseudo_counts, log_prior
+        )
 
     def _after_e_steps(self, start: ExpectedStatistics, n_steps: int) -> ExpectedStatistics:
         """Return the expected statistics after some iterations from initial statistics.
@@ -402,6 +455,12 @@ class ClassEM:
                 for code, column in np.argwhere(weight == 0):
                     where = f"column {factor.column(int(column))!r} in class {self.classes.levels[code]!r}"
                     raise DataError.no_data(where, self.settings.estimate)
+
+
+def _expected(em: CompiledEM) -> ExpectedStatistics:
+    """Return the expected sufficient statistics of the last E-step."""
+    sums = em.sums()
+    return ExpectedStatistics(sums.classes, sums.statistics, sums.entropy, True)
 
 
 def _has_class_prior(class_prior: ClassPrior) -> bool:
