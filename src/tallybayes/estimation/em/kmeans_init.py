@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes.families._shared.blocks import SparseRows, compressed, n_rows
 from tallybayes.families.family import Family
 from tallybayes.families.protocols.em_support import distance_features
+from tallybayes.kernels import active
 
 _DIRECTIONS = 64  # columns of the random projection of sparse rows and of columns with more levels
 _LLOYD_STEPS = 20
@@ -145,7 +146,7 @@ def known_mean(rows: np.ndarray, weight: np.ndarray, otherwise: np.ndarray) -> n
 def kmeans_plus_plus(
     rows: np.ndarray, n_more: int, fixed: np.ndarray, rng: np.random.Generator, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the fixed centers and `n_more` others: k-means++ initialization, followed by Lloyd's algorithm.
+    """Return the fixed centers and `n_more` others: greedy k-means++, followed by Lloyd's algorithm.
 
     Parameters
     ----------
@@ -170,22 +171,45 @@ def kmeans_plus_plus(
     centers = fixed
     distances_to = squared_distances_from(rows)
     distance = distances_to(centers).min(axis=1, initial=np.inf)  # to the nearest center
+    n_trials = 2 + int(np.log(n_more + 1))
     for _ in range(n_more):
         potential = weight * distance if len(centers) else weight
         potential = potential if potential.sum() > 0 else weight
-        index = int(rng.choice(len(rows), p=potential / potential.sum()))
-        center = imputed[index : index + 1]
-        centers = np.concatenate([centers, center])
-        distance = np.minimum(distance, distances_to(center)[:, 0])
+        index = rng.choice(len(rows), n_trials, p=potential / potential.sum())
+        nearer = np.minimum(distance[:, None], distances_to(imputed[index]))
+        best = int((weight @ nearer).argmin())
+        centers = np.concatenate([centers, imputed[index[best : best + 1]]])
+        distance = nearer[:, best]
+    move = _lloyd_step(rows, weight, len(centers))
     for _ in range(_LLOYD_STEPS):
-        nearest = distances_to(centers).argmin(axis=1)
-        moved = centers.copy()
-        for k in range(len(fixed), len(centers)):
-            moved[k] = known_mean(rows[nearest == k], weight[nearest == k], centers[k])
+        moved = np.concatenate([fixed, move(centers)[len(fixed) :]])
         if np.allclose(moved, centers):
             break
         centers = moved
     return centers
+
+
+def _lloyd_step(rows: np.ndarray, weight: np.ndarray, n_centers: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function of centers: the means of the rows that are nearest to each, which stays if there are none."""
+    if hasattr(active.module, "MixtureEM") and rows.size and n_centers:
+        zeros, ones = np.zeros(rows.shape[1]), np.ones(n_centers * rows.shape[1])
+        block = (np.ascontiguousarray(rows), False, True, True, zeros, zeros)
+        em = active.module.MixtureEM(len(rows), n_centers, [block], [], np.ascontiguousarray(weight), None, 1)
+
+        def move(centers: np.ndarray) -> np.ndarray:
+            em.expect(np.zeros(n_centers), [(centers.reshape(-1), ones)], [], True)
+            _, [(total, about, first, _)], _ = em.sums()
+            return np.asarray(about + np.where(total > 0, first / np.where(total > 0, total, 1.0), 0.0))
+
+        return move
+    distances_to = squared_distances_from(rows)
+
+    def move_by_groups(centers: np.ndarray) -> np.ndarray:
+        nearest = distances_to(centers).argmin(axis=1)
+        groups = [nearest == k for k in range(n_centers)]
+        return np.array([known_mean(rows[k], weight[k], old) for k, old in zip(groups, centers, strict=True)])
+
+    return move_by_groups
 
 
 def _order_by_values(rows: np.ndarray) -> np.ndarray:

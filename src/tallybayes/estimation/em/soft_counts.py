@@ -33,7 +33,8 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import as_word_factor
 
-_SEEDING_ROWS = 10_000
+_SEEDING_ROWS = 2_500  # rows from which centers are chosen, of up to 10 groups; at most four times as many
+_ROWS_PER_CENTER = 250
 
 
 class AssignNearest(NamedTuple):
@@ -52,6 +53,13 @@ class AssignNearest(NamedTuple):
         """Return the features of the rows, whose distances are compared."""
         cells = (self.counter.cells(table, number) for number in range(len(self.features)))
         return np.concatenate([make(part) for make, part in zip(self.features, cells, strict=True)], axis=1)
+
+    def has_same_centers(self, other: AssignNearest) -> bool:
+        """Return whether the other centers are the same, in any order."""
+        if not np.isclose(self.total_distance, other.total_distance, rtol=1e-6):
+            return False
+        nearest = squared_distances_to_centers(self.centers, other.centers)
+        return bool((nearest.min(axis=0) < 1e-9).all() and (nearest.min(axis=1) < 1e-9).all())
 
     def parameters(self) -> list[Any]:
         """Return parameters of Gaussian and categorical factors under which the nearest center is the most probable."""
@@ -182,6 +190,8 @@ class SoftCounter:
     ) -> list[AssignNearest]:
         """Return functions that assign rows to the nearest k-means++ center, by increasing sum of squared distances.
 
+        Initializations with the same centers are returned once.
+
         Parameters
         ----------
         table : Table
@@ -196,8 +206,12 @@ class SoftCounter:
             The number of centers; by default that of the counted groups.
         """
         n_groups = self.n_groups if n_groups is None else n_groups
-        candidates = [self._seed(table, codes, weight, rng, n_groups) for _ in range(n_starts)]
-        return sorted(candidates, key=lambda seed: seed.total_distance)
+        distinct: list[AssignNearest] = []
+        for _ in range(n_starts):
+            seed = self._seed(table, codes, weight, rng, n_groups)
+            if not any(seed.has_same_centers(other) for other in distinct):
+                distinct.append(seed)
+        return sorted(distinct, key=lambda seed: seed.total_distance)
 
     def _seed(
         self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator, n_groups: int
@@ -208,8 +222,9 @@ class SoftCounter:
         """
         labeled = np.flatnonzero(codes >= 0)
         unlabeled = np.flatnonzero(codes < 0)
-        if len(unlabeled) > _SEEDING_ROWS:
-            unlabeled = np.sort(rng.choice(unlabeled, _SEEDING_ROWS, replace=False))
+        most = min(max(_SEEDING_ROWS, _ROWS_PER_CENTER * n_groups), 4 * _SEEDING_ROWS)
+        if len(unlabeled) > most:
+            unlabeled = unlabeled[np.sort(rng.choice(len(unlabeled), most, replace=False, shuffle=False))]
         sample = table.rows(unlabeled)
         seed = int(rng.integers(2**31))
         features = []
@@ -218,7 +233,7 @@ class SoftCounter:
             features.append(DistanceFeatures(factor.family, sizes, self.cells(sample, number), seed, weight[unlabeled]))
 
         distance_features = AssignNearest(self, features, np.zeros((0, 0)), 0.0).distance_features
-        labeled = rng.permutation(labeled)[:_SEEDING_ROWS] if len(labeled) > _SEEDING_ROWS else labeled
+        labeled = rng.permutation(labeled)[:most] if len(labeled) > most else labeled
         examples = distance_features(table.rows(labeled))
         group_of = codes[labeled]
         rows = distance_features(sample)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +33,7 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, undefined_parameters
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families._shared.empirical_prior import is_data_dependent
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.protocols.em_support import columnwise_statistics
 from tallybayes.models.classification.class_prior import log_class_prior
@@ -149,16 +150,16 @@ class ClassEM:
         self.measuring = False  # whether to compute the entropy of the responsibilities
         self.weighted = self.weights.strides != (0,) and bool((self.weights != 1).any())
         self.compiled: CompiledEM | None = None
+        self.found: MStepResult | None = None  # the last parameters of the current run
 
     def run(self) -> tuple[Tally, EMSummary]:
         """Run EM from the labeled rows or, if some class has none, from several k-means++ initializations."""
-        ways = self.objective.warm_up_iterations if self.unlabeled else (1,)
-        starts: list[Callable[[], Any]] = [partial(self._from_labels, n_steps) for n_steps in ways]
+        starts: Iterable[Callable[[], Any]] = self._starts([self._from_labels])
         if not self.named.all():
             # The priors are resolved from the first initialization and then fixed, so it should be the best one.
             rng = random_generator(self.settings.random_state)
             seeds = self.counter.kmeans_assigners(*self.rows, self.settings.n_init, rng)
-            starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
+            starts = self._starts([partial(self._from_seeds, nearest) for nearest in seeds])
             if not (self.named.any() or self.incomplete) and is_supported(self.model.scored, self.counter.table):
                 weight = np.ascontiguousarray(self.weights) if self.weighted else None
                 self.compiled = CompiledEM(self.counter, self.model.scored, self.table, weight)
@@ -175,6 +176,17 @@ class ClassEM:
             log_likelihood += float(expected.classes[seen] @ best.parameters.log_prior[seen])
         return self._tally(expected), summary._replace(entropy=expected.entropy, log_likelihood=log_likelihood)
 
+    def _starts(self, starts: Iterable[Callable[[int], Any]]) -> Iterator[Callable[[], Any]]:
+        """Yield the starts after one iteration under default priors and, if EM then failed or ended at a boundary,
+        after their convergence: maximum likelihood cannot leave a probability of zero.
+        """
+        for start in starts:
+            for n_steps in self.objective.warm_up_iterations if self.unlabeled else (1,):
+                self.found = None
+                yield partial(start, n_steps)
+                if self.found is not None and not _is_at_boundary(self.found):
+                    break
+
     # ---- E-step and M-step ----------------------------------------------------------------------------------------
 
     def maximize(self, expected: ExpectedStatistics | MStepResult) -> tuple[MStepResult, float]:
@@ -189,7 +201,8 @@ class ClassEM:
             if log_prior[code] > -np.inf:
                 where = f"column {column!r} in class {self.classes.levels[code]!r}"
                 raise DataError.no_data(where, self.settings.estimate)
-        return MStepResult(log_prior, scored), density
+        self.found = MStepResult(log_prior, scored)
+        return self.found, density
 
     def expect(self, found: MStepResult) -> tuple[ExpectedStatistics, float]:
         """Return the E-step: expected sufficient statistics, and the log-likelihood of the observed values."""
@@ -394,8 +407,8 @@ class ClassEM:
         density = self._class_prior_distribution()
         constant += 0.0 if density is None else self._at(density, np.exp(log_prior))
         history = [value + constant for value in done.history]
-        found = MStepResult(log_prior, scored)
-        return EMResult(expected, found, history, done.converged, em.sums().log_likelihood)
+        self.found = MStepResult(log_prior, scored)
+        return EMResult(expected, self.found, history, done.converged, em.sums().log_likelihood)
 
     def _set_priors(self, em: CompiledEM) -> bool:
         """Set the priors of compiled EM, and return whether it supports them."""
@@ -455,6 +468,16 @@ class ClassEM:
                 for code, column in np.argwhere(weight == 0):
                     where = f"column {factor.column(int(column))!r} in class {self.classes.levels[code]!r}"
                     raise DataError.no_data(where, self.settings.estimate)
+
+
+def _is_at_boundary(found: MStepResult) -> bool:
+    """Return whether a class has probability zero, or a value of a discrete column is impossible in some class."""
+    points = [(scored.family, scored.point) for scored in found.scored if not scored.family.is_continuous]
+    return bool(np.isneginf(found.log_prior).any()) or any(
+        bool((np.asarray(getattr(point, "table", point)) == 0).any())
+        or (isinstance(family, Bernoulli) and bool((np.asarray(point) == 1).any()))
+        for family, point in points
+    )
 
 
 def _expected(em: CompiledEM) -> ExpectedStatistics:

@@ -425,7 +425,7 @@ def count_first(
     levels = [labels.domain.levels[k] for k in named]
     names = new_names(levels, n_more, model.missing_label)
     domain = Domain([*levels, *names], str(target), is_sorted=True)
-    where = np.full(len(labels.domain.levels) + 1, -1)
+    where = np.full(len(labels.domain.levels) + 1, -1, dtype=np.int32)
     where[named] = domain.positions_of(levels)
     has_rows = np.isin(np.arange(len(domain.levels)), where[named])
     tally, done = ClassEM(model._em_model(factors), table, where[labels.codes], domain, has_rows, weights).run()

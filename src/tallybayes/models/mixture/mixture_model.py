@@ -265,7 +265,8 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
             check_n_groups(len(initial.classes_), "components", "n_components", self.n_components)
         check_count("n_components", self.n_components)
         X = X if open_source(X) is None else open_features(X)  # EM needs all rows in memory
-        classifier_fit.fit_initial(self, X, np.full(open_features(X).n_rows, None), sample_weight, initial=initial)
+        no_labels = np.broadcast_to(np.nan, (open_features(X).n_rows,))
+        classifier_fit.fit_initial(self, X, no_labels, sample_weight, initial=initial)
         self.input_format_ = self.input_format_._replace(y_dtype=np.dtype(np.int64))
         return self
 
