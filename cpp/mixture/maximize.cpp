@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/elementary.h"
 #include "mixture/mixture.h"
-#include "core/soft_weights.h"
 
 namespace tallybayes {
 
@@ -141,7 +141,7 @@ bool derive_full(GaussianBlock& block, size_t n_classes) {
                   block.spread.begin() + static_cast<ptrdiff_t>((k + 1) * d * d));
       if (!factorize(root.data(), d)) return false;
       log_determinant = 0.0;
-      for (size_t j = 0; j < d; j++) log_determinant += std::log(root[j * d + j]);
+      for (size_t j = 0; j < d; j++) log_determinant += natural_log(root[j * d + j]);
       inverse = invert_triangle(root.data(), d);
     }
     block.packed[k] = pack_triangle(inverse, d);
@@ -162,7 +162,7 @@ bool derive_diagonal(GaussianBlock& block, size_t n_classes) {
     if (!(block.spread[cell] > 0.0) || !std::isfinite(block.spread[cell])) return false;
     block.factor[cell] = 1.0 / std::sqrt(block.spread[cell]);
     block.shift[cell] = block.mean[cell] * block.factor[cell];
-    block.norm[cell] = -0.5 * (log_two_pi + std::log(block.spread[cell]));
+    block.norm[cell] = -0.5 * (log_two_pi + natural_log(block.spread[cell]));
   }
   return true;
 }
@@ -175,7 +175,7 @@ void derive_codes(CodeBlock& block, size_t n_classes, size_t pitch) {
     block.log_table[j].assign((block.sizes[j] + 1) * pitch, 0.0);
     for (size_t code = 0; code < block.sizes[j]; code++, level++) {
       for (size_t k = 0; k < n_classes; k++) {
-        block.log_table[j][code * pitch + k] = std::log(block.probability[k * n_levels + level]);
+        block.log_table[j][code * pitch + k] = natural_log(block.probability[k * n_levels + level]);
       }
     }
   }
@@ -192,7 +192,7 @@ double log_prior_of(const GaussianBlock& block, size_t n_classes) {
         const double variance = block.spread[k * d + j];
         total -= block.strength[k * d + j] * away(k, j) * away(k, j) / variance;
         if ((block.tied_classes && k) || (block.tied_columns && j)) continue;
-        total -= block.rows[k * columns + j] * std::log(variance) + block.scale[k * columns + j] / variance;
+        total -= block.rows[k * columns + j] * natural_log(variance) + block.scale[k * columns + j] / variance;
       }
     }
     return 0.5 * total;
@@ -208,7 +208,7 @@ double log_prior_of(const GaussianBlock& block, size_t n_classes) {
       for (size_t j = 0; j <= i; j++) z += inverse[i * d + j] * away(k, j);
       total -= block.strength[k * d] * z * z;
       if (block.tied_classes && k) continue;
-      total -= 2.0 * block.rows[k] * std::log(root[i * d + i]);
+      total -= 2.0 * block.rows[k] * natural_log(root[i * d + i]);
       for (size_t a = 0; a <= i; a++) {
         double product = 0.0;
         for (size_t b = 0; b <= i; b++) product += scale[a * d + b] * inverse[i * d + b];
@@ -221,7 +221,7 @@ double log_prior_of(const GaussianBlock& block, size_t n_classes) {
 
 double log_prior_of(const Vector& pseudo, const double* probability) {
   double total = 0.0;
-  for (size_t i = 0; i < pseudo.size(); i++) total += pseudo[i] > 0.0 ? pseudo[i] * std::log(probability[i]) : 0.0;
+  for (size_t i = 0; i < pseudo.size(); i++) total += pseudo[i] > 0.0 ? pseudo[i] * natural_log(probability[i]) : 0.0;
   return total;
 }
 
@@ -231,7 +231,7 @@ bool MixtureEM::maximize() {
   if (!classes.fixed) {
     Vector share(n_classes);
     if (!maximize_levels(class_weights(), classes.pseudo.data(), n_classes, share.data())) return false;
-    for (size_t k = 0; k < n_classes; k++) classes.log_prior[k] = std::log(share[k]);
+    for (size_t k = 0; k < n_classes; k++) classes.log_prior[k] = natural_log(share[k]);
   }
   for (size_t b = 0; b < gaussians.size(); b++) {
     if (!maximize_gaussians(gaussians[b], gaussian_sums(b), n_classes)) return false;
@@ -262,7 +262,7 @@ double MixtureEM::log_prior() const {
   double total = 0.0;
   if (!classes.fixed) {
     Vector share(n_classes);
-    for (size_t k = 0; k < n_classes; k++) share[k] = std::exp(classes.log_prior[k]);
+    for (size_t k = 0; k < n_classes; k++) share[k] = exponential(classes.log_prior[k]);
     total += log_prior_of(classes.pseudo, share.data());
   }
   for (const GaussianBlock& block : gaussians) total += block.has_prior ? log_prior_of(block, n_classes) : 0.0;

@@ -259,6 +259,8 @@ void MixtureEM::sum_chunk(Worker& worker, size_t first, size_t n) const {
 }
 
 bool MixtureEM::expect(bool hard) {
+  // The variances of a start may be those of all rows, which do not show that classes are far from the center.
+  for (GaussianBlock& block : gaussians) block.common = block.common && !hard;
   reserve();
   size_t most_full = 0, n_codes = 0;
   double work = 0.0;

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.kernels import hmm
+from tallybayes.kernels import active, hmm
 from tallybayes.kernels.base_measure import log_base_csr
 from tallybayes.kernels.contingency_tables import count_joint
 from tallybayes.kernels.dirichlet_fit import fit_dirichlet_newton
@@ -262,6 +262,28 @@ def dirichlets(draw: Draw) -> list[Any]:
     return found
 
 
+def mixtures(draw: Draw) -> list[Any]:
+    found: list[Any] = []
+    for n, d, k in ((300, 5, 3), (9000, 9, 2), (700, 35, 9)):
+        X, weight = draw.spread(n, d) + draw.whole(0, k, n)[:, None], draw.uniform(n)
+        codes = np.ascontiguousarray(draw.whole(-1, 4, n, 2).T)
+        sizes = np.array([4, 4])
+        for full in (False, True):
+            cells = X if full else draw.some_missing(X)
+            size = (k, d, d) if full else (k, d)
+            block = (cells, full, full, False, np.zeros(d), np.zeros(d))
+            em = active.module.MixtureEM(n, k, [block], [(list(codes), sizes)], weight, None, 0)
+            scale = np.eye(d).ravel() if full else np.ones(k * d)
+            rows = np.full(1 if full else k * d, 3.0)
+            em.set_priors([(True, np.zeros(k * d), np.ones(k * d), rows, scale)], [np.ones(k * 8)], np.ones(k), None)
+            spread = np.ones(size) if not full else np.broadcast_to(np.eye(d), size)
+            mean = (draw.spread(k, d)).ravel()
+            assert em.expect(np.zeros(k), [(mean, np.ascontiguousarray(spread).ravel())], [np.full(k * 8, 0.25)], True)
+            found += [em.iterate(4, 0.0, lambda: None)[2], *arrays_of(em.parameters()), *arrays_of(em.sums())]
+            found.append(np.array(em.values()))
+    return found
+
+
 CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "counting": counting,
     "dense sums": dense_sums,
@@ -274,6 +296,7 @@ CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "wide chains": wide_chains,
     "dirichlets": dirichlets,
     "chain paths": chain_paths,
+    "mixtures": mixtures,
 }
 
 

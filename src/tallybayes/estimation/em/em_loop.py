@@ -162,8 +162,8 @@ def run_em_restarts(
     Parameters
     ----------
     starts : iterable of callables
-        Each returns initial expected statistics, or the result of its own EM. A start may fail with EstimateError, for example if a variance
-        becomes zero; an error is raised if all fail.
+        Each returns initial expected statistics, or the result of its own EM. A start may fail with EstimateError, for
+        example if a variance becomes zero; an error is raised if all fail.
     maximize, expect, max_iter, tol, what
         As for `run_em`.
 
@@ -177,9 +177,10 @@ def run_em_restarts(
     objectives = list[float]()
     for start in starts:
         try:
-            begun = start()
-            is_done = isinstance(begun, EMResult)
-            result = begun if is_done else run_em(begun, maximize, expect, max_iter=max_iter, tol=tol, what=what)
+            begun: Any = start()
+            if not isinstance(begun, EMResult):
+                begun = run_em(begun, maximize, expect, max_iter=max_iter, tol=tol, what=what)
+            result: EMResult = begun
         except EstimateError as error:
             last_error = error
             objectives.append(np.nan)

@@ -190,8 +190,6 @@ class SoftCounter:
     ) -> list[AssignNearest]:
         """Return functions that assign rows to the nearest k-means++ center, by increasing sum of squared distances.
 
-        Initializations with the same centers are returned once.
-
         Parameters
         ----------
         table : Table
@@ -206,12 +204,8 @@ class SoftCounter:
             The number of centers; by default that of the counted groups.
         """
         n_groups = self.n_groups if n_groups is None else n_groups
-        distinct: list[AssignNearest] = []
-        for _ in range(n_starts):
-            seed = self._seed(table, codes, weight, rng, n_groups)
-            if not any(seed.has_same_centers(other) for other in distinct):
-                distinct.append(seed)
-        return sorted(distinct, key=lambda seed: seed.total_distance)
+        candidates = [self._seed(table, codes, weight, rng, n_groups) for _ in range(n_starts)]
+        return sorted(candidates, key=lambda seed: seed.total_distance)
 
     def _seed(
         self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator, n_groups: int

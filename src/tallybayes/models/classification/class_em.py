@@ -150,6 +150,7 @@ class ClassEM:
         self.measuring = False  # whether to compute the entropy of the responsibilities
         self.weighted = self.weights.strides != (0,) and bool((self.weights != 1).any())
         self.compiled: CompiledEM | None = None
+        self.runs: list[tuple[AssignNearest, int, EMResult]] = []  # of compiled EM, by start
         self.found: MStepResult | None = None  # the last parameters of the current run
 
     def run(self) -> tuple[Tally, EMSummary]:
@@ -177,14 +178,16 @@ class ClassEM:
         return self._tally(expected), summary._replace(entropy=expected.entropy, log_likelihood=log_likelihood)
 
     def _starts(self, starts: Iterable[Callable[[int], Any]]) -> Iterator[Callable[[], Any]]:
-        """Yield the starts after one iteration under default priors and, if EM then failed or ended at a boundary,
-        after their convergence: maximum likelihood cannot leave a probability of zero.
+        """Yield the starts after one iteration under default priors or, if EM ends at a boundary, many.
+
+        Maximum likelihood cannot leave a probability of zero. If EM failed or ended with one, it starts again after the
+        convergence under default priors.
         """
         for start in starts:
             for n_steps in self.objective.warm_up_iterations if self.unlabeled else (1,):
                 self.found = None
                 yield partial(start, n_steps)
-                if self.found is not None and not _is_at_boundary(self.found):
+                if not _is_at_boundary(self.found):
                     break
 
     # ---- E-step and M-step ----------------------------------------------------------------------------------------
@@ -369,10 +372,13 @@ class ClassEM:
     def _from_seeds(self, nearest: AssignNearest, n_steps: int) -> ExpectedStatistics | EMResult:
         """Initialize from labeled rows in their classes, and unlabeled rows in the class of the nearest center.
 
-        Compiled EM runs until convergence, if it can.
+        Compiled EM runs until convergence, if it can, and once for initializations with the same centers.
         """
-        done = None if self.compiled is None else self._run_compiled(self.compiled, nearest, n_steps)
-        if done is not None:
+        same = (done for other, n, done in self.runs if n == n_steps and nearest.has_same_centers(other))
+        done = next(same, None) or (self.compiled and self._run_compiled(self.compiled, nearest, n_steps))
+        if done:
+            self.found = done.parameters
+            self.runs.append((nearest, n_steps, done))
             return done
 
         def responsibilities_of(part: slice, table: Table) -> np.ndarray:
@@ -407,8 +413,8 @@ class ClassEM:
         density = self._class_prior_distribution()
         constant += 0.0 if density is None else self._at(density, np.exp(log_prior))
         history = [value + constant for value in done.history]
-        self.found = MStepResult(log_prior, scored)
-        return EMResult(expected, self.found, history, done.converged, em.sums().log_likelihood)
+        found = MStepResult(log_prior, scored)
+        return EMResult(expected, found, history, done.converged, em.sums().log_likelihood)
 
     def _set_priors(self, em: CompiledEM) -> bool:
         """Set the priors of compiled EM, and return whether it supports them."""
@@ -470,8 +476,10 @@ class ClassEM:
                     raise DataError.no_data(where, self.settings.estimate)
 
 
-def _is_at_boundary(found: MStepResult) -> bool:
-    """Return whether a class has probability zero, or a value of a discrete column is impossible in some class."""
+def _is_at_boundary(found: MStepResult | None) -> bool:
+    """Return whether EM failed, or gave probability zero to a class or to a value of a discrete column in a class."""
+    if found is None:
+        return True
     points = [(scored.family, scored.point) for scored in found.scored if not scored.family.is_continuous]
     return bool(np.isneginf(found.log_prior).any()) or any(
         bool((np.asarray(getattr(point, "table", point)) == 0).any())

@@ -69,7 +69,7 @@ def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
     marker : label, optional
         The value of a missing label, besides None and NaN.
     """
-    column = table.columns[target]
+    column = table.columns.get(target)
     if isinstance(column, np.ndarray) and column.strides == (0,) and len(column):  # one label for all rows
         first = read_labels(Table({target: column[:1].copy()}), target, marker)
         return Labels(np.full(len(column), first.codes[0], dtype=np.int8), first.domain)

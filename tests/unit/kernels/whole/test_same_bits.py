@@ -27,6 +27,7 @@ FUSED = {
     "wide chains": "5fabd6b3dee78ae2",
     "dirichlets": "6004280d998c771d",
     "chain paths": "abcb61e66900e4ea",
+    "mixtures": "556ffcecb2001644",
 }
 PLAIN = {
     "counting": "cb156b5392b39c90",
@@ -40,6 +41,7 @@ PLAIN = {
     "wide chains": "a95bab0ebb8cdb62",
     "dirichlets": "6004280d998c771d",
     "chain paths": "39e189e7ecf2a32f",
+    "mixtures": "0",
 }
 
 
