@@ -272,16 +272,20 @@ nb::tuple python_grow_forest(const nb::tuple& rows, size_t columns_tried, bool r
 nb::tuple python_grow_chains(const nb::tuple& rows, size_t n_chains, size_t columns_tried, size_t max_depth,
                              int64_t min_leaf, double rate, double strength, double ridge, uint64_t seed,
                              const nb::tuple& lengths, nb::handle outside, nb::handle base, nb::handle keys,
-                             uint64_t bag, size_t threads) {
+                             uint64_t bag, nb::handle weight, nb::handle bag_weight, size_t threads) {
   const BorrowedGrowthRows given(rows);
   const Line<int32_t> chain(outside);
+  const Line<int64_t> weights(weight), bags(bag_weight);
   const Line<float> start(base);
   const Line<uint64_t> names(keys);
   require(names.size() == given.rows.n);
   require(chain.size() == given.rows.n && start.size() == given.rows.n_classes && n_chains > 0 && lengths.size() == 3);
+  const bool summed = weights.size() > 0;
+  require(!summed || (weights.size() == given.rows.n && bags.size() == n_chains * given.rows.n));
   const ChainOptions options{n_chains, columns_tried, max_depth, min_leaf, rate, strength, ridge, seed,
                              nb::cast<size_t>(lengths[0]), std::max<size_t>(1, nb::cast<size_t>(lengths[1])),
-                             nb::cast<size_t>(lengths[2]), chain.data(), start.data(), names.data(), bag};
+                             nb::cast<size_t>(lengths[2]), chain.data(), start.data(), names.data(), bag,
+                             summed ? weights.data() : nullptr, bags.data()};
   GrownChains grown;
   {
     const nb::gil_scoped_release released;
@@ -289,8 +293,13 @@ nb::tuple python_grow_chains(const nb::tuple& rows, size_t n_chains, size_t colu
   }
   const size_t n_classes = given.rows.n_classes, n_leaves = grown.scores.size() / given.rows.n_classes, n_losses = grown.loss.size();
   const nb::tuple trees = to_parts(grown.trees);
+  nb::list sums;
+  for (std::vector<int64_t>& sum : grown.sums) {
+    const size_t n_rows = sum.size() / n_classes;
+    sums.append(to_array(std::move(sum), {n_rows, n_classes}));
+  }
   return nb::make_tuple(trees[0], trees[1], trees[2], to_array(std::move(grown.scores), {n_leaves, n_classes}),
-                        to_array(std::move(grown.loss), {n_losses}));
+                        to_array(std::move(grown.loss), {n_losses}), sums);
 }
 
 }  // namespace
@@ -318,7 +327,7 @@ void define_forests(nb::module_& module) {
   module.def("grow_chains", &python_grow_chains, nb::arg("rows"), nb::arg("n_chains"), nb::arg("columns_tried"),
              nb::arg("max_depth"), nb::arg("min_leaf"), nb::arg("rate"), nb::arg("strength"), nb::arg("ridge"),
              nb::arg("seed"), nb::arg("lengths"), nb::arg("outside"), nb::arg("base"), nb::arg("keys"),
-             nb::arg("bag"), nb::arg("threads"));
+             nb::arg("bag"), nb::arg("weight"), nb::arg("bag_weight"), nb::arg("threads"));
 }
 
 }  // namespace tallybayes

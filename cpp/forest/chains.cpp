@@ -11,19 +11,8 @@ namespace tallybayes {
 namespace {
 
 constexpr size_t most_cells = 65536;  // scores of a block of rows
-constexpr int64_t one = 65536;        // the weight of a row
 
-// w·p for a weight in units of 2⁻¹⁶, rounded.
-int64_t expected_of(int64_t weight, int64_t share) { return weight == one ? share : (weight * share + 32768) >> 16; }
-
-// sums += the expected weights of a row
-void add_expected(int64_t weight, const int32_t* shares, size_t n_classes, int64_t* sums) {
-  if (weight == one) {
-    for (size_t c = 0; c < n_classes; c++) sums[c] += shares[c];
-  } else {
-    for (size_t c = 0; c < n_classes; c++) sums[c] += expected_of(weight, shares[c]);
-  }
-}
+int64_t expected_of(int64_t weight, int64_t share) { return weight == row_weight ? share : (weight * share + 32768) >> 16; }
 
 double chain_cells(const Trees& trees, const CodedRows& rows) {
   return static_cast<double>(trees.n_trees()) * static_cast<double>(rows.n) * static_cast<double>(8 + rows.n_classes);

@@ -16,14 +16,16 @@ constexpr double fixed = 65536.0;
 
 int32_t to_fixed(float x) { return static_cast<int32_t>(std::floor(x * 65536.0f + 0.5f)); }
 
-// The gradient and the curvature are those of one unit of weight.
-struct Row {
-  uint32_t index;
-  int32_t weight, gradient, curvature;
-};
+// Sums of weighted gradients and, in one word, of curvatures and weights, so that a row takes one addition of a vector.
+// The weights of all rows are below 2³¹. Their curvatures are kept below 2³³: of many rows, less accurate ones.
+typedef uint64_t Words __attribute__((vector_size(16)));
+constexpr int weight_place = 33, exact_bits = 17;
 
 struct Bin {
-  int64_t gradient, curvature, weight;
+  Words words;
+  int64_t gradient() const { return static_cast<int64_t>(words[0]); }
+  uint64_t curvature() const { return words[1] & ((uint64_t{1} << weight_place) - 1); }
+  int64_t weight() const { return static_cast<int64_t>(words[1] >> weight_place); }
 };
 
 class ChainGrower {
@@ -40,13 +42,16 @@ class ChainGrower {
       if (!outside(i) || sampled()) continue;
       outside_codes_.insert(outside_codes_.end(), by_row + i * rows.n_columns, by_row + (i + 1) * rows.n_columns);
     }
+    int64_t total = 0;
+    for (size_t i = 0; i < rows.n; i++) total += rows.weight[i];
+    while (total >> exact_bits >> lost_bits_) lost_bits_++;
     inverse_ = 1.0 / (fixed * static_cast<double>(rows.unit));
   }
 
   void grow() {
     TreeInProgress tree;
     start_rows();
-    spare_.resize(rows_.size());
+    spare_.resize(rows_.size()), spare_index_.resize(rows_.size());
     std::vector<NodeRows> open{{0, rows_.size(), 0, -1}};
     while (!open.empty()) {
       const NodeRows part = open.back();
@@ -55,7 +60,7 @@ class ChainGrower {
       find_split(part, best);
       const auto node = static_cast<int32_t>(tree.nodes.size());
       if (best.column < 0) {
-        for (size_t q = part.first; q < part.last; q++) leaf_[rows_[q].index] = tree.n_leaves;
+        for (size_t q = part.first; q < part.last; q++) leaf_[index_[q]] = tree.n_leaves;
       }
       add_node(tree, part, best);
       if (best.column < 0) continue;
@@ -70,6 +75,7 @@ class ChainGrower {
   std::vector<TreeInProgress> trees;
   std::vector<std::vector<float>> scores;  // of each tree, (leaves, classes)
   std::vector<int64_t> losses;             // after each tree, of the rows outside
+  std::vector<std::vector<int64_t>> sums[4];  // of each tree: of `count_chains`, (leaves, classes)
 
  private:
   bool sampled() const { return options_.bag < uint64_t{1} << 32; }
@@ -91,12 +97,15 @@ class ChainGrower {
       const float *p = proba_.data() + c * n, sign = sign_[c], one = sign * sign;
       for (size_t i = 0; i < n; i++) mean_[i] += sign * p[i], square_[i] += one * p[i];
     }
-    rows_.clear();
+    rows_.clear(), index_.clear();
     for (size_t i = 0; i < n; i++) {
       if (outside(i) || !in_bag(options_.keys[i], trees.size(), options_.bag)) continue;
       const float curvature = std::max(square_[i] - mean_[i] * mean_[i], 1.0f / 65536.0f);
-      rows_.push_back({static_cast<uint32_t>(i), data_.weight[i],
-                       to_fixed(sign_[static_cast<size_t>(data_.y[i])] - mean_[i]), to_fixed(curvature)});
+      const int64_t weight = data_.weight[i];
+      const int64_t gradient = weight * to_fixed(sign_[static_cast<size_t>(data_.y[i])] - mean_[i]);
+      const auto bent = static_cast<uint64_t>(weight * to_fixed(curvature)) >> lost_bits_;
+      rows_.push_back({Words{static_cast<uint64_t>(gradient), static_cast<uint64_t>(weight) << weight_place | bent}});
+      index_.push_back(static_cast<uint32_t>(i));
     }
   }
 
@@ -112,12 +121,14 @@ class ChainGrower {
     return {g * g * other_h + other_g * other_g * h, h * other_h};
   }
 
+  double curvature_of(const Bin& bin) const { return static_cast<double>(bin.curvature() << lost_bits_); }
+
   void find_split(const NodeRows& part, Split& best) {
-    total_ = {0, 0, 0};
-    for (size_t q = part.first; q < part.last; q++) add(total_, rows_[q]);
-    if (part.depth >= options_.max_depth || total_.weight < 2 * options_.min_leaf) return;
-    const double g = static_cast<double>(total_.gradient) * inverse_;
-    const double h = static_cast<double>(total_.curvature) * inverse_ + options_.ridge;
+    total_ = Bin{};
+    for (size_t q = part.first; q < part.last; q++) total_.words += rows_[q].words;
+    if (part.depth >= options_.max_depth || total_.weight() < 2 * options_.min_leaf) return;
+    const double g = static_cast<double>(total_.gradient()) * inverse_;
+    const double h = curvature_of(total_) * inverse_ + options_.ridge;
     gain_ = {g * g + 1e-3 * h, h};
     draw_.restart();
     for (size_t tried = 0; !draw_.empty() && tried < options_.columns_tried;) {
@@ -125,39 +136,61 @@ class ChainGrower {
     }
   }
 
-  static void add(Bin& bin, const Row& row) {
-    const int64_t weight = row.weight;
-    bin.gradient += weight * row.gradient, bin.curvature += weight * row.curvature, bin.weight += weight;
-  }
-  static void add(Bin& bin, const Bin& other) {
-    bin.gradient += other.gradient, bin.curvature += other.curvature, bin.weight += other.weight;
+  // Several sets of bins take turns, because equal codes in a row would wait for each other.
+  template <size_t sets>
+  void fill_bins(const uint8_t* x, const NodeRows& part) {
+    for (const size_t v : levels_) bins_[0][v] = Bin{};
+    codes_.clear();
+    const Bin* rows = rows_.data();
+    const uint32_t* index = index_.data();
+    Bin(*bins)[n_codes] = bins_;
+    size_t q = part.first;
+    for (; q + sets <= part.last; q += sets) {
+      for (size_t s = 0; s < sets; s++) {
+        const uint8_t code = x[index[q + s]];
+        bins[s][code].words += rows[q + s].words;
+        codes_.add(code);
+      }
+    }
+    for (; q < part.last; q++) bins[0][x[index[q]]].words += rows[q].words, codes_.add(x[index[q]]);
+    codes_.list(levels_);
+    for (const size_t v : levels_) {
+      for (size_t s = 1; s < sets; s++) bins[0][v].words += bins[s][v].words, bins[s][v] = Bin{};
+    }
   }
 
-  // Two sets of bins take turns, because equal codes in a row would wait for each other.
-  void fill_bins(const uint8_t* x, const NodeRows& part) {
-    for (const size_t v : levels_) bins_[0][v] = bins_[1][v] = {0, 0, 0};
-    codes_.clear();
-    size_t q = part.first;
-    for (; q + 1 < part.last; q += 2) {
-      const uint8_t one = x[rows_[q].index], other = x[rows_[q + 1].index];
-      add(bins_[0][one], rows_[q]), codes_.add(one);
-      add(bins_[1][other], rows_[q + 1]), codes_.add(other);
+  // Whether many of the rows have the code of the row before, by the first rows.
+  bool repeats(const uint8_t* x, const NodeRows& part) const {
+    const size_t last = std::min(part.last, part.first + 33);
+    size_t n = 0;
+    for (size_t q = part.first + 1; q < last; q++) n += x[index_[q]] == x[index_[q - 1]];
+    return 8 * n > last - part.first;
+  }
+
+  bool is_constant(const uint8_t* x, const NodeRows& part) const {
+    const uint8_t first = x[index_[part.first]];
+    for (size_t q = part.first + 1; q < part.last; q++) {
+      if (x[index_[q]] != first) return false;
     }
-    if (q < part.last) add(bins_[0][x[rows_[q].index]], rows_[q]), codes_.add(x[rows_[q].index]);
-    codes_.list(levels_);
-    for (const size_t v : levels_) add(bins_[0][v], bins_[1][v]);
+    return true;
   }
 
   bool try_column(size_t column, const NodeRows& part, Split& best) {
-    fill_bins(data_.codes + column * data_.n, part);
-    if (levels_.size() < 2) return false;
+    const uint8_t* x = data_.codes + column * data_.n;
+    if (is_constant(x, part)) return false;
+    if (repeats(x, part)) {
+      fill_bins<8>(x, part);
+    } else {
+      fill_bins<2>(x, part);
+    }
+
     const bool any_missing = levels_[0] == 0;
     if (data_.categorical[column]) {
-      const double spread = 10.0 * static_cast<double>(total_.curvature) / static_cast<double>(total_.weight) *
-                            static_cast<double>(data_.unit);
+      const double spread =
+          10.0 * curvature_of(total_) / static_cast<double>(total_.weight()) * static_cast<double>(data_.unit);
       for (const size_t v : levels_) {
         const Bin& bin = bins_[0][v];
-        rate_[v] = static_cast<double>(bin.gradient) / (static_cast<double>(bin.curvature) + spread);
+        rate_[v] = static_cast<double>(bin.gradient()) / (curvature_of(bin) + spread);
       }
       std::stable_sort(levels_.begin(), levels_.end(), [&](size_t a, size_t b) { return rate_[a] < rate_[b]; });
     }
@@ -168,17 +201,18 @@ class ChainGrower {
 
   // All splits of the levels in their order, from one of them on; those before go right.
   void scan(size_t column, size_t from, int32_t flag, bool any_missing, Split& best) {
-    Bin left{0, 0, 0};
+    Bin left{};
     size_t found = levels_.size();
     bool most_left = false;
+    const int64_t weight = total_.weight();
     for (size_t q = from; q + 1 < levels_.size(); q++) {
-      add(left, bins_[0][levels_[q]]);
-      if (left.weight < options_.min_leaf || total_.weight - left.weight < options_.min_leaf) continue;
-      const Gain gain =
-          gain_of(static_cast<double>(left.gradient), static_cast<double>(left.curvature),
-                  static_cast<double>(total_.gradient - left.gradient), static_cast<double>(total_.curvature - left.curvature));
+      left.words += bins_[0][levels_[q]].words;
+      if (left.weight() < options_.min_leaf || weight - left.weight() < options_.min_leaf) continue;
+      const Bin right{total_.words - left.words};
+      const Gain gain = gain_of(static_cast<double>(left.gradient()), curvature_of(left),
+                                static_cast<double>(right.gradient()), curvature_of(right));
       if (!gain.exceeds(gain_)) continue;
-      gain_ = gain, found = q, most_left = 2 * left.weight >= total_.weight;
+      gain_ = gain, found = q, most_left = 2 * left.weight() >= weight;
     }
     if (found == levels_.size()) return;
     best.column = static_cast<int32_t>(column);
@@ -196,14 +230,14 @@ class ChainGrower {
     const uint8_t* x = data_.codes + static_cast<size_t>(split.column) * data_.n;
     size_t left = part.first, right = 0;
     for (size_t q = part.first; q < part.last; q++) {
-      const Row row = rows_[q];
-      if (split_left(split, x[row.index])) {
-        rows_[left++] = row;
+      if (split_left(split, x[index_[q]])) {
+        rows_[left] = rows_[q], index_[left++] = index_[q];
       } else {
-        spare_[right++] = row;
+        spare_[right] = rows_[q], spare_index_[right++] = index_[q];
       }
     }
     std::copy_n(spare_.begin(), right, rows_.begin() + static_cast<ptrdiff_t>(left));
+    std::copy_n(spare_index_.begin(), right, index_.begin() + static_cast<ptrdiff_t>(left));
     return left;
   }
 
@@ -224,6 +258,7 @@ class ChainGrower {
       }
       observed[static_cast<size_t>(leaf_[i]) * n_classes + static_cast<size_t>(data_.y[i])] += weight;
     }
+    if (options_.weight) sum_rows(n_sums);
     std::vector<float> added(n_sums);
     const auto unit = static_cast<double>(data_.unit);
     for (size_t k = 0; k < n_sums; k++) {
@@ -242,6 +277,22 @@ class ChainGrower {
     }
     losses.push_back(loss);
     scores.push_back(std::move(added));
+  }
+
+  // The observed and expected weights in the bag and outside it, in every leaf.
+  void sum_rows(size_t n_sums) {
+    const size_t n_classes = data_.n_classes;
+    for (auto& part : sums) part.emplace_back(n_sums, 0);
+    const int64_t* inside = options_.bag_weight + number_ * data_.n;
+    for (size_t i = 0; i < data_.n; i++) {
+      const size_t k = static_cast<size_t>(leaf_[i]) * n_classes;
+      const int64_t weights[] = {inside[i], options_.weight[i] - inside[i]};
+      for (size_t part = 0; part < 2; part++) {
+        if (!weights[part]) continue;
+        sums[2 * part].back()[k + static_cast<size_t>(data_.y[i])] += weights[part];
+        add_expected(weights[part], shares_.data() + i * n_classes, n_classes, sums[2 * part + 1].back().data() + k);
+      }
+    }
   }
 
   // Of the rows that the tree was not grown from.
@@ -275,11 +326,13 @@ class ChainGrower {
   std::vector<size_t> outside_;
   std::vector<uint8_t> outside_codes_;
   LeafFinder finder_;
-  std::vector<Row> rows_, spare_;
+  std::vector<Bin> rows_, spare_;
+  std::vector<uint32_t> index_, spare_index_;  // of the rows
+  int lost_bits_ = 0;
   double inverse_;
   Gain gain_{0, 1};
-  Bin total_{0, 0, 0};
-  Bin bins_[2][n_codes] = {};
+  Bin total_{};
+  Bin bins_[8][n_codes] = {};
   CodeSet codes_;
   std::vector<size_t> levels_;
   double rate_[n_codes];
@@ -327,6 +380,11 @@ GrownChains grow_chains(const GrowthRows& rows, const ChainOptions& options, siz
     for (size_t t = 0; t <= best && !loss.empty(); t++) {
       kept.push_back(std::move(chain.trees[t]));
       out.scores.insert(out.scores.end(), chain.scores[t].begin(), chain.scores[t].end());
+      for (size_t part = 0; part < 4 && options.weight; part++) {
+        std::vector<int64_t>& found = chain.sums[part][t];
+        out.sums[part].insert(out.sums[part].end(), found.begin(), found.end());
+        found = {};
+      }
     }
   }
   out.trees = joined_trees(kept);

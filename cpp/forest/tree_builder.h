@@ -73,15 +73,18 @@ class CodeSet {
   void add(uint8_t code) { present[code] = true; }
   // In ascending order; the set stays.
   void list(std::vector<size_t>& codes) const {
-    codes.clear();
-    for (size_t v = 0; v < n_codes; v += 8) {
-      uint64_t word;
-      std::memcpy(&word, present + v, sizeof(word));
-      if (!word) continue;
-      for (size_t k = v; k < v + 8; k++) {
-        if (present[k]) codes.push_back(k);
+    codes.resize(n_codes);
+    size_t n = 0;
+    for (size_t v = 0; v < n_codes; v += 64) {
+      uint64_t bits = 0;
+      for (size_t k = 0; k < 64; k += 8) {  // eight bytes of 0 or 1 become eight bits
+        uint64_t word;
+        std::memcpy(&word, present + v + k, sizeof(word));
+        bits |= (word * 0x0102040810204080 >> 56) << k;
       }
+      for (; bits; bits &= bits - 1) codes[n++] = v + static_cast<size_t>(__builtin_ctzll(bits));
     }
+    codes.resize(n);
   }
   void clear() { std::fill(std::begin(present), std::end(present), false); }
 };

@@ -141,12 +141,15 @@ struct ChainOptions {
   const float* base;                  // log score of every class before the first tree
   const uint64_t* keys;               // of the rows: splits of a tree are searched in a sample of them
   uint64_t bag;
+  const int64_t* weight;      // to sum the rows as `count_chains` does: their weights, or null
+  const int64_t* bag_weight;  // (chains, n)
 };
 
 struct GrownChains {
   GrownTrees trees;           // those of the first chain, of the second and so on, equally many
   std::vector<float> scores;  // (leaves, classes): what each tree adds to the log scores
   std::vector<double> loss;   // sum of the held-out log losses after each tree, in nats
+  std::vector<int64_t> sums[4];  // those of `count_chains`, (leaves, classes), or empty
 };
 
 // Chains of boosted trees whose leaves compare observed counts with counts expected by the trees before.
@@ -167,6 +170,17 @@ struct ChainSums {
 };
 void count_chains(const Trees&, const ChainScores&, const CodedRows&, const int64_t* bag_weight, const ChainSums&,
                   size_t threads);
+
+constexpr int64_t row_weight = 65536;
+
+// sums += the expected weights of a row, rounded: w·p for a weight in units of 2⁻¹⁶.
+inline void add_expected(int64_t weight, const int32_t* shares, size_t n_classes, int64_t* sums) {
+  if (weight == row_weight) {
+    for (size_t c = 0; c < n_classes; c++) sums[c] += shares[c];
+  } else {
+    for (size_t c = 0; c < n_classes; c++) sums[c] += (weight * shares[c] + 32768) >> 16;
+  }
+}
 
 // Log scores of rows by the chain that was not grown from them, less their own counts, for several weights of the rows
 // outside, `outside_weight` (choices, chains): (choices, n, classes).

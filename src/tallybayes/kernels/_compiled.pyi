@@ -284,8 +284,10 @@ def grow_chains(
     base: AnyArray,
     keys: AnyArray,
     bag: int,
+    weight: Int64Array,
+    bag_weight: Int64Array,
     threads: int,
-) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array]: ...
+) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array, tuple[Int64Array, ...]]: ...
 def distinct_strings(
     offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: AnyArray
 ) -> Int64Array: ...

@@ -385,9 +385,10 @@ def grow_chains(
     most_trees: int,
     step: int,
     patience: int,
+    weights: tuple[Int64Array, Int64Array] | None = None,
     threads: int = 0,
-) -> tuple[Trees, ChainScores, Float64Array]:
-    """Return chains of boosted trees, their scores, and the held-out loss after each tree, in nats.
+) -> tuple[Trees, ChainScores, Float64Array, ChainSums | None]:
+    """Return chains of boosted trees, their scores, the held-out loss after each tree in nats, and the rows' sums.
 
     A tree is grown on the residuals of its chain, of a sample of the rows that are not outside it. A leaf adds
     rate · log((n + strength) / (e + strength)) to the score of each class: n is the weight of its rows, and e the
@@ -412,11 +413,17 @@ def grow_chains(
     step : int
         The number of trees that are grown before the loss is looked at.
     patience : int
+    weights : pair of int64 arrays of shapes (n,) and (chains, n), optional
+        The weights of the rows and of their parts in the bag of each chain, for the sums of `Trees.count_chains`.
     threads : int, default 0
     """
     grow = getattr(implementation_for(_reference_growth), "grow_chains", _reference_growth.grow_chains)
     shape = n_chains, columns_tried, max_depth, min_leaf, rate, strength, ridge, seed, (most_trees, step, patience)
     bags = np.ascontiguousarray(outside, dtype=np.int32), np.ascontiguousarray(base, dtype=np.float32)
     sample = np.ascontiguousarray(keys, dtype=np.uint64), int(bag * 2**32)
-    roots, nodes, masks, scores, loss = grow(rows.flat(), *shape, *bags, *sample, n_threads(threads))
-    return Trees(roots, nodes, masks, rows.codes.shape[1]), ChainScores(n_chains, scores, bags[1]), loss
+    none = np.zeros(0, dtype=np.int64)
+    summed = (none, none) if weights is None else tuple(np.ascontiguousarray(part).ravel() for part in weights)
+    found = grow(rows.flat(), *shape, *bags, *sample, *summed, n_threads(threads))
+    roots, nodes, masks, scores, loss, sums = found
+    trees = Trees(roots, nodes, masks, rows.codes.shape[1])
+    return trees, ChainScores(n_chains, scores, bags[1]), loss, None if weights is None else ChainSums(*sums)

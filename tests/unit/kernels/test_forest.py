@@ -48,9 +48,11 @@ def results(rows, keys, random_cuts, seed, threads=1, bag=1.0):
     out += trees.held_out_proba(counted, groups, counts, choices, keys, 0.63, threads)
     outside = (keys % np.uint64(3)).astype("i4")
     base = np.log(np.full(rows.n_classes, 1 / rows.n_classes)).astype("f4")
-    trees, scores, loss = grow_chains(rows, outside, base, keys, bag=bag, seed=seed, threads=threads, **CHAINS)
     inside = np.stack([np.where(outside == m, 0, counted.weight // 2) for m in range(3)])
+    options = {"bag": bag, "seed": seed, "threads": threads, "weights": (counted.weight, inside)}
+    trees, scores, loss, grown_sums = grow_chains(rows, outside, base, keys, **options, **CHAINS)
     sums = trees.count_chains(counted, scores, inside, threads)
+    np.testing.assert_array_equal(sums, grown_sums)
     factors = np.array([[1, 0.3, 0.2], [0, 0.5, 0.1]])
     out += [trees.roots, trees.nodes, trees.masks, scores.leaves, loss, *sums]
     out.append(trees.held_out_scores(counted, scores, sums, outside, factors, 0.15, 2.0, threads))
@@ -69,6 +71,28 @@ def test_compiled_and_numpy_have_the_same_bits(seed, random_cuts, n_classes, bag
     for mine, theirs in zip(fast, slow, strict=True):
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine, theirs)
+
+
+@needs_forests
+@pytest.mark.parametrize("weight", [1, 2**20])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_chains_have_the_same_bits_with_many_levels_and_large_weights(weight, n_classes):
+    rng = np.random.default_rng(weight + n_classes)
+    codes = np.stack([rng.integers(0, levels, 700) for levels in (2, 3, 40, 256, 256)], axis=1).astype("u1")
+    codes[rng.random(codes.shape) < [0.0, 0.9, 0.9, 0.9, 0.0]] = 7
+    y = ((codes[:, 4] > 100).astype("i4") + (codes[:, 2] > 7)) % n_classes
+    keys = rng.integers(0, 2**63, len(y)).astype(np.uint64)
+    rows = GrowthRows(codes, np.array([0, 1, 0, 1, 0], "u1"), y, rng.integers(1, 4, len(y)) * weight, n_classes, weight)
+    base, outside = np.zeros(n_classes, "f4"), (keys % np.uint64(3)).astype("i4")
+    options = CHAINS | {"min_leaf": 3 * weight, "max_depth": 6}
+    fast = grow_chains(rows, outside, base, keys, bag=0.9, seed=1, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest, "implementation_for", lambda module: module)
+        slow = grow_chains(rows, outside, base, keys, bag=0.9, seed=1, **options)
+    assert len(fast[0].nodes) > 100
+    np.testing.assert_array_equal(fast[0].nodes, slow[0].nodes)
+    np.testing.assert_array_equal(fast[1].leaves, slow[1].leaves)
+    np.testing.assert_array_equal(fast[2], slow[2])
 
 
 @needs_forests

@@ -277,9 +277,11 @@ def grow_chains(
     base: AnyArray,
     keys: AnyArray,
     bag: int,
+    weight: Int64Array,
+    bag_weight: Int64Array,
     threads: int,
-) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array]:
-    """Return the roots, nodes, masks and leaf scores of chains of trees, and the held-out loss after each tree."""
+) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray, Float64Array, tuple[Int64Array, ...]]:
+    """Return the roots, nodes, masks and leaf scores of chains, the held-out losses, and the sums of the rows."""
     most, step, patience = lengths
     chains = []
     for number in range(n_chains):
@@ -304,14 +306,13 @@ def grow_chains(
         nodes.append(used)
         roots.append(roots[-1][-1] + part[0][1 : kept + 1])
     scores = np.concatenate([score for chain in chains for score in chain.scores[:kept]] or [np.zeros((0, len(base)))])
-    unit = 65536.0 * rows[5]
-    return (
-        np.concatenate(roots),
-        np.concatenate(nodes),
-        np.concatenate(masks),
-        scores.astype(np.float32),
-        np.array(loss) / unit,
-    )
+    scores = scores.astype(np.float32)
+    joined = np.concatenate(roots), np.concatenate(nodes), np.concatenate(masks)
+    labeled = chains[0].grower.codes.T, chains[0].grower.y, weight, len(base)
+    sums: tuple[Int64Array, ...] = ()
+    if len(weight):
+        sums = Trees(*joined, len(rows[1])).count_chains(labeled, n_chains, scores, base, bag_weight, threads)
+    return *joined, scores, np.array(loss) / (65536.0 * rows[5]), sums
 
 
 class _Chain:
@@ -346,7 +347,9 @@ class _Chain:
             mean = mean + one * proba[:, c]
             square = square + (one * one) * proba[:, c]
         grower.gradient = grower.weight * to_fixed(sign[grower.y] - mean)
-        grower.curvature = grower.weight * to_fixed(np.maximum(square - mean * mean, np.float32(2.0**-16)))
+        curvature = grower.weight * to_fixed(np.maximum(square - mean * mean, np.float32(2.0**-16)))
+        lost_bits = max(0, int(grower.weight.sum()).bit_length() - 17)  # of sums below 2³³
+        grower.curvature = curvature >> lost_bits << lost_bits
         sample = in_bag(self.keys, len(self.scores), self.bag)
         grower.grow_tree(np.flatnonzero(~self.outside & sample), self.random)
         roots, nodes, masks = grower.grown()

@@ -81,22 +81,6 @@ class GrownChains(GrownTrees):
     keys: np.ndarray
     copies: np.ndarray
 
-    def _bag_weight(self, rows: CountedRows) -> np.ndarray:
-        """Return the weight that each row adds to the bag of each chain, (chains, n).
-
-        A row that the chains were grown from is in the bags of all of them but one. Of several equal rows each adds the
-        same part of its weight, so that the sums do not depend on which of them are counted.
-        """
-        places = np.minimum(np.searchsorted(self.keys, rows.keys), max(len(self.keys) - 1, 0))
-        grown = self.keys[places] == rows.keys if len(self.keys) else np.zeros(len(rows.keys), dtype=bool)
-        copies = np.where(grown, self.copies[places] if len(self.keys) else 0, 1)
-        first = chain_of(rows.keys, np.zeros(len(rows.keys), dtype=np.int64))
-        n = self.scores.n_chains
-        chains = np.arange(n)[:, None]
-        outside = copies // n + ((chains - first) % n < copies % n)
-        share = WEIGHT_UNIT * (copies - outside) // copies
-        return np.where(grown, (rows.weight * share) // WEIGHT_UNIT, 0)
-
     def _padded(self, n_classes: int) -> ChainScores:
         """Return the frozen scores with columns for classes that came later."""
         more = n_classes - len(self.classes)
@@ -105,7 +89,8 @@ class GrownChains(GrownTrees):
 
     def count(self, rows: CountedRows) -> tuple[np.ndarray, ...]:
         """Return the sums of rows in the leaves."""
-        return tuple(self.trees.count_chains(rows.labeled, self._padded(rows.n_classes), self._bag_weight(rows)))
+        inside = _bag_weight(rows, self.keys, self.copies)
+        return tuple(self.trees.count_chains(rows.labeled, self._padded(rows.n_classes), inside))
 
     def outside_weight(self, sums: tuple[np.ndarray, ...], factor: float) -> np.ndarray:
         """Return the weight of the rows outside the bag of each chain, (chains,).
@@ -268,6 +253,28 @@ def chain_of(keys: np.ndarray, copies: np.ndarray) -> np.ndarray:
     return np.asarray(((keys >> np.uint64(33)).astype(np.int64) + copies) % N_CHAINS)
 
 
+def _bag_weight(rows: CountedRows, keys: np.ndarray, copies: np.ndarray) -> np.ndarray:
+    """Return the weight that each row adds to the bag of each chain, (chains, n).
+
+    A row that the chains were grown from is in the bags of all of them but one. Of several equal rows each adds the
+    same part of its weight, so that the sums do not depend on which of them are counted.
+
+    Parameters
+    ----------
+    rows : CountedRows
+    keys, copies : ndarray
+        Those of the rows that the chains were grown from.
+    """
+    places = np.minimum(np.searchsorted(keys, rows.keys), max(len(keys) - 1, 0))
+    grown = keys[places] == rows.keys if len(keys) else np.zeros(len(rows.keys), dtype=bool)
+    n_copies = np.where(grown, copies[places] if len(keys) else 0, 1)
+    first = chain_of(rows.keys, np.zeros(len(rows.keys), dtype=np.int64))
+    chains = np.arange(N_CHAINS)[:, None]
+    outside = n_copies // N_CHAINS + ((chains - first) % N_CHAINS < n_copies % N_CHAINS)
+    share = WEIGHT_UNIT * (n_copies - outside) // n_copies
+    return np.where(grown, (rows.weight * share) // WEIGHT_UNIT, 0)
+
+
 def grow(
     columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows, options: ChainOptions, seed: int
 ) -> tuple[GrownChains, tuple[np.ndarray, ...]]:
@@ -277,7 +284,9 @@ def grow(
     base = np.log((weight + 0.5) / (weight.sum() + 0.5 * len(classes))).astype(np.float32)
     outside = chain_of(rows.keys, rows.copy)
     strength = options.strength / len(classes)
-    trees, scores, _ = grow_chains(
+    keys, copies = np.unique(rows.keys, return_counts=True)
+    all_grow = len(kept) == len(rows.y)
+    trees, scores, _, sums = grow_chains(
         growth,
         outside[kept],
         base,
@@ -294,12 +303,12 @@ def grow(
         most_trees=options.most_trees,
         step=options.step,
         patience=options.patience,
+        weights=(rows.weight, _bag_weight(rows, keys, copies)) if all_grow else None,
     )
-    keys, copies = np.unique(rows.keys, return_counts=True)
     none = LogLinearPool(np.ones(1), np.zeros(len(classes)), 1.0, 0.0)
     fixed = (columns, classes, trees, float(weight.sum()))
     grown = GrownChains(*fixed, none, scores, options.rate, strength, _OUTSIDE_FACTORS[0], keys, copies)
-    sums = grown.count(rows)
+    sums = grown.count(rows) if sums is None else sums
     some = pool_rows(rows)
     best: tuple[float, float, LogLinearPool] = (np.inf, 0.0, none)
     for factor, proba in zip(_OUTSIDE_FACTORS, grown._held_out(sums, some, _OUTSIDE_FACTORS), strict=True):
