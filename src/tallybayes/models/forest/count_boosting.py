@@ -38,16 +38,16 @@ class CountBoosting(TreeClassifier):
 
     Parameters
     ----------
-    max_trees : int, default 400
+    max_trees : int, default 300
         The largest number of trees of a chain.
     max_depth : int, default 7
-    rate : float, default 0.15
+    rate : float, default 0.2
         The power of the multipliers, between 0 and 1.
     strength : float, default 8
         The prior strength of the multipliers, in expected rows over all classes: s = strength / classes.
     min_leaf : int, default 3
         The smallest weight of a leaf when trees are grown.
-    columns_tried : float, default 0.4
+    columns_tried : float, default 0.3
         The proportion of the columns that are tried at a node: at least 4 columns, and at most 40.
     random_state : int, default 0
         Trees do not depend on the order of the rows, nor on the number of threads.
@@ -85,13 +85,13 @@ class CountBoosting(TreeClassifier):
 
     def __init__(
         self,
-        max_trees: int = 400,
+        max_trees: int = 300,
         *,
         max_depth: int = 7,
-        rate: float = 0.15,
+        rate: float = 0.2,
         strength: float = 8.0,
         min_leaf: int = 3,
-        columns_tried: float = 0.4,
+        columns_tried: float = 0.3,
         random_state: int = 0,
     ) -> None:
         self.max_trees = max_trees

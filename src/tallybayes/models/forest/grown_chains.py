@@ -40,14 +40,14 @@ class ChainOptions(NamedTuple):
         Trees that are grown at a time, and without a lower held-out loss.
     """
 
-    rate: float = 0.15
+    rate: float = 0.2
     strength: float = 8.0
     max_depth: int = 7
     min_leaf: int = 3
-    most_trees: int = 400
-    columns_tried: float = 0.4
-    step: int = 25
-    patience: int = 50
+    most_trees: int = 300
+    columns_tried: float = 0.3
+    step: int = 10
+    patience: int = 15
 
     def n_columns(self, n_columns: int) -> int:
         """Return the number of columns that are tried at a node."""
