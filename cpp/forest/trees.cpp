@@ -266,7 +266,7 @@ void held_out_proba(const Trees& trees, const TreeGroups& groups, const CodedRow
       for_rows(rows.n, threads, static_cast<double>(rows.n * n_classes) * 8, [&](size_t first, size_t last) {
         std::vector<double> p(groups.n_choices * n_classes);
         for (size_t i = first; i < last; i++) {
-          if (in_bag(keys[i], t, bag)) continue;
+          if (in_bag(keys[i], t - static_cast<size_t>(groups.firsts[g]), bag)) continue;
           std::fill(p.begin(), p.end(), 1.0 / static_cast<double>(n_classes));
           const uint8_t* row = rows.codes + i * trees.n_columns;
           const auto own = static_cast<size_t>(rows.y[i]);

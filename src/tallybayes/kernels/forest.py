@@ -238,7 +238,7 @@ class Trees:
             In rows.
         keys : uint64 array of shape (n,)
         bag : float
-            The proportion of the rows that each tree was grown from.
+            The proportion of the rows that each tree was grown from. The trees of a group are numbered from 0.
         threads : int, default 0
 
         Returns

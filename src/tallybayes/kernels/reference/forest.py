@@ -129,7 +129,7 @@ class Trees:
         n_trees = np.zeros((len(y), len(firsts) - 1), dtype=np.int32)
         for group, (first, last) in enumerate(pairwise(firsts.tolist())):
             for tree in range(first, last):
-                out = np.flatnonzero(~in_bag(keys, tree, bag))
+                out = np.flatnonzero(~in_bag(keys, tree - first, bag))
                 p = np.full((choices.shape[1], len(out), n_classes), 1.0 / n_classes)
                 before = np.full(len(out), -1)
                 for node, start, end in self.path(np.full(len(out), tree), codes[out]):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tallybayes._utils.parameter_checks import check_count, check_positive
 from tallybayes.errors import StatisticsError, TallybayesError
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import CountedRows
 from tallybayes.models.forest.grown_chains import ChainOptions, GrownChains, grow
-from tallybayes.models.forest.grown_trees import GrownTrees
+from tallybayes.models.forest.grown_trees import Grown, GrownTrees
 from tallybayes.models.forest.tree_classifier import TreeClassifier
 
 
@@ -109,9 +107,7 @@ class CountBoosting(TreeClassifier):
         for name, most in (("rate", 1.0), ("columns_tried", 1.0), ("strength", 1e9)):
             check_positive(name, getattr(self, name), f"a number above 0, at most {most:g}", most)
 
-    def _grow(
-        self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows
-    ) -> tuple[GrownTrees, tuple[np.ndarray, ...]]:
+    def _grow(self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows) -> Grown:
         options = ChainOptions(
             rate=float(self.rate),
             strength=float(self.strength),

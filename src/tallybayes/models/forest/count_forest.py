@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.parameter_checks import StringOptions, check_count, check_positive, is_integer_at_least
 from tallybayes.errors import DataError
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import CountedRows
 from tallybayes.models.forest.grown_forest import KINDS, GroupOptions, GrownForest, grow
-from tallybayes.models.forest.grown_trees import GrownTrees
+from tallybayes.models.forest.grown_trees import Grown, GrownTrees
 from tallybayes.models.forest.tree_classifier import TreeClassifier
 
 
@@ -38,7 +36,7 @@ class CountForest(TreeClassifier):
 
     Parameters
     ----------
-    n_trees : int, default 300
+    n_trees : int, default 200
     splits : {"mixed", "random", "best"}, default "mixed"
         The splits that are tried at a node: one random split of each column (extremely randomized trees, Geurts et al.
         2006), all splits (random forests, Breiman 2001), or trees of both kinds.
@@ -78,7 +76,7 @@ class CountForest(TreeClassifier):
 
     def __init__(
         self,
-        n_trees: int = 300,
+        n_trees: int = 200,
         *,
         splits: str = "mixed",
         min_leaf: int | None = None,
@@ -101,9 +99,7 @@ class CountForest(TreeClassifier):
             check_positive("strength", self.strength, "a positive number of rows, or None")
         check_count("random_state", self.random_state, 0)
 
-    def _grow(
-        self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows
-    ) -> tuple[GrownTrees, tuple[np.ndarray, ...]]:
+    def _grow(self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows) -> Grown:
         options = GroupOptions(self.min_leaf, self.strength)
         return grow(columns, classes, rows, self.n_trees, KINDS[self.splits], options, self.random_state)
 

@@ -14,7 +14,7 @@ from tallybayes.kernels.forest import ChainScores, ChainSums, Trees, grow_chains
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import WEIGHT_UNIT, CountedRows
 from tallybayes.models.forest.forest_counts import ForestCounts
-from tallybayes.models.forest.grown_trees import GrownTrees, fit_pool, pool_rows
+from tallybayes.models.forest.grown_trees import Grown, GrownTrees, HeldOut, fit_pool, pool_rows
 
 N_CHAINS = 4
 _OUTSIDE_FACTORS = (1.0, 0.3, 0.0)  # tried, of the largest weight of rows outside
@@ -275,10 +275,8 @@ def _bag_weight(rows: CountedRows, keys: np.ndarray, copies: np.ndarray) -> np.n
     return np.where(grown, (rows.weight * share) // WEIGHT_UNIT, 0)
 
 
-def grow(
-    columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows, options: ChainOptions, seed: int
-) -> tuple[GrownChains, tuple[np.ndarray, ...]]:
-    """Return chains grown from rows, and the sums of these rows in their leaves."""
+def grow(columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows, options: ChainOptions, seed: int) -> Grown:
+    """Return chains grown from rows."""
     growth, kept = rows.growth(columns.categorical)
     weight = np.bincount(rows.y, rows.weight / WEIGHT_UNIT, minlength=len(classes))
     base = np.log((weight + 0.5) / (weight.sum() + 0.5 * len(classes))).astype(np.float32)
@@ -286,7 +284,7 @@ def grow(
     strength = options.strength / len(classes)
     keys, copies = np.unique(rows.keys, return_counts=True)
     all_grow = len(kept) == len(rows.y)
-    trees, scores, _, sums = grow_chains(
+    trees, scores, _, found = grow_chains(
         growth,
         outside[kept],
         base,
@@ -308,13 +306,14 @@ def grow(
     none = LogLinearPool(np.ones(1), np.zeros(len(classes)), 1.0, 0.0)
     fixed = (columns, classes, trees, float(weight.sum()))
     grown = GrownChains(*fixed, none, scores, options.rate, strength, _OUTSIDE_FACTORS[0], keys, copies)
-    sums = grown.count(rows) if sums is None else sums
+    sums = grown.count(rows) if found is None else tuple(found)
     some = pool_rows(rows)
-    best: tuple[float, float, LogLinearPool] = (np.inf, 0.0, none)
+    best: tuple[float, float, LogLinearPool, np.ndarray] | None = None
     for factor, proba in zip(_OUTSIDE_FACTORS, grown._held_out(sums, some, _OUTSIDE_FACTORS), strict=True):
         pool = fit_pool(proba[:, None], some)
         log_proba = pool.log_proba(proba[:, None], pool.bias, (weight + 1) / (weight + 1).sum())
         loss = -float(some.weight @ log_proba[np.arange(len(some.y)), some.y])
-        if loss < best[0]:
-            best = loss, factor, pool
-    return replace(grown, outside_factor=best[1], pool=best[2]), sums
+        if best is None or loss < best[0]:
+            best = loss, factor, pool, proba[:, None]
+    assert best is not None
+    return Grown(replace(grown, outside_factor=best[1], pool=best[2]), sums, HeldOut.of(some, best[3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,24 +16,25 @@ from tallybayes.kernels.forest import GrowthRows, Trees, grow_forest
 from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import WEIGHT_UNIT, CountedRows
 from tallybayes.models.forest.forest_counts import ForestCounts
-from tallybayes.models.forest.grown_trees import GrownTrees, fit_pool, pool_rows
+from tallybayes.models.forest.grown_trees import Grown, GrownTrees, HeldOut, fit_pool, pool_rows
 
 _BAG, _MOST_IN_BAG = 0.63, 100_000  # the proportion of the rows that a tree is grown from, and about the most of them
-_TRIAL_BAG, _TRIAL_TREES, _TRIAL_ROWS = 0.5, 20, 20_000
+_TRIAL_BAG, _TRIAL_TREES, _TRIAL_ROWS = 0.5, 20, 10_000
 _MOST_DEPTH = 60
+_MOST_COLUMNS = 32  # tried at a node
 _MIN_LEAVES = (1, 4, 16)
 _STRENGTHS = (0.1, 0.5, 2.0)
 
 
 class TreeKind(NamedTuple):
-    """How trees are grown: one random split of each column or all, of some columns at a node or of all."""
+    """How trees are grown: one random split of each column or all, of √d columns at a node or of up to 32."""
 
     random_cuts: bool
-    all_columns: bool
+    many_columns: bool
 
     def columns_tried(self, n_columns: int) -> int:
         """Return the number of columns that are tried at a node."""
-        return max(1, n_columns if self.all_columns else round(n_columns**0.5))
+        return max(1, min(n_columns, _MOST_COLUMNS) if self.many_columns else round(n_columns**0.5))
 
 
 KINDS = {
@@ -169,35 +171,56 @@ def grow(
     kinds: tuple[TreeKind, ...],
     options: GroupOptions,
     seed: int,
-) -> tuple[GrownForest, tuple[np.ndarray, ...]]:
-    """Return a forest grown from rows, and the counts of these rows in its leaves.
+) -> Grown:
+    """Return a forest grown from rows.
 
     The smallest leaf and the strength of each kind of trees are those of the lowest held-out log loss of a few trees,
-    unless `options` has both. Every row is counted in every tree, also in those that are not grown from it.
+    unless `options` has both. Every row is counted in every tree, also in those that are not grown from it. Kinds
+    without weight in the pool are left out.
     """
     growth, kept = rows.growth(columns.categorical)
-    keys = rows.copy_keys()
-    trees = Trees(np.zeros(1, np.int64), np.zeros((0, 3), np.int32), np.zeros((0, 32), np.uint8), len(columns.names))
+    keys = rows.copy_keys()[kept]
+    some = pool_rows(rows)
     weight = float(rows.weight.sum()) / WEIGHT_UNIT
     bag = bag_of(weight)
-    groups, strengths = [0], []
+    groups = []
     for number, kind in enumerate(kinds):
         min_leaf, strength = _choose_options(kind, rows, columns.categorical, options, seed)
         n_more = n_trees // len(kinds) + (number < n_trees % len(kinds))
-        trees = trees.joined(_grown(kind, growth, keys[kept], min_leaf, n_more, bag, seed, len(trees)))
-        groups.append(len(trees))
-        strengths.append(strength)
-    group_starts = np.array(groups, dtype=np.int64)
-    counts = trees.count_leaves(rows.labeled)
-    tree_strength = np.repeat(np.array(strengths), np.diff(group_starts))
-    some = pool_rows(rows)
-    proba, _ = trees.held_out_proba(some.labeled, group_starts, counts, tree_strength[None], some.copy_keys(), bag)
-    pool = fit_pool(proba[:, 0], some)
-    return GrownForest(columns, classes, trees, weight, pool, group_starts, tuple(strengths)), (counts,)
+        trees = _grown(kind, growth, keys, min_leaf, n_more, bag, seed + (number << 32))
+        groups.append(_Group.of(trees, strength, rows, some, bag))
+    proba = np.stack([group.proba for group in groups], axis=1)
+    pool = fit_pool(proba, some)
+    used = np.flatnonzero(pool.weights > 0)
+    used = used if len(used) else np.arange(len(groups))
+    pool, groups = pool._replace(weights=pool.weights[used]), [groups[k] for k in used]
+    all_trees = reduce(Trees.joined, (group.trees for group in groups))
+    starts = np.cumsum([0, *(len(group.trees) for group in groups)], dtype=np.int64)
+    strengths = tuple(group.strength for group in groups)
+    forest = GrownForest(columns, classes, all_trees, weight, pool, starts, strengths)
+    counts = np.concatenate([group.counts for group in groups])
+    return Grown(forest, (counts,), HeldOut.of(some, proba[:, used]))
+
+
+class _Group(NamedTuple):
+    """Trees of one kind, the counts of all rows in their leaves, and held-out probabilities of some rows."""
+
+    trees: Trees
+    strength: float
+    counts: np.ndarray
+    proba: np.ndarray
+
+    @classmethod
+    def of(cls, trees: Trees, strength: float, rows: CountedRows, some: CountedRows, bag: float) -> Self:
+        """Return trees with the counts of `rows` and the held-out probabilities of `some` of them."""
+        counts, bounds = trees.count_leaves(rows.labeled), np.array([0, len(trees)], dtype=np.int64)
+        strengths = np.full((1, len(trees)), strength)
+        proba, _ = trees.held_out_proba(some.labeled, bounds, counts, strengths, some.copy_keys(), bag)
+        return cls(trees, strength, counts, proba[:, 0, 0])
 
 
 def _grown(
-    kind: TreeKind, rows: GrowthRows, keys: np.ndarray, min_leaf: int, n_trees: int, bag: float, seed: int, first: int
+    kind: TreeKind, rows: GrowthRows, keys: np.ndarray, min_leaf: int, n_trees: int, bag: float, seed: int
 ) -> Trees:
     """Return trees of one kind."""
     return grow_forest(
@@ -210,7 +233,7 @@ def _grown(
         max_depth=_MOST_DEPTH,
         bag=bag,
         seed=seed,
-        first_tree=first,
+        first_tree=0,
     )
 
 
@@ -229,7 +252,7 @@ def _choose_options(
     keys = rows.copy_keys()
     groups = np.array([0, _TRIAL_TREES], dtype=np.int64)
     for min_leaf in min_leaves:
-        trees = _grown(kind, growth, keys[kept], min_leaf, _TRIAL_TREES, _TRIAL_BAG, seed + 1, 0)
+        trees = _grown(kind, growth, keys[kept], min_leaf, _TRIAL_TREES, _TRIAL_BAG, seed + 1)
         counts = trees.count_leaves(rows.labeled)
         tree_strength = np.repeat(np.array(strengths)[:, None], _TRIAL_TREES, axis=1)
         proba, n_trees = trees.held_out_proba(rows.labeled, groups, counts, tree_strength, keys, _TRIAL_BAG)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -166,6 +166,44 @@ class GrownTrees(ABC):
                     value[at] = moved
                 column = self.trees.nodes[node, 0]
         return root, change
+
+
+class HeldOut(NamedTuple):
+    """Class probabilities of the rows that a pool was estimated from, each without itself.
+
+    Attributes
+    ----------
+    keys : uint64 array of shape (n,)
+        Of the rows and their copies, sorted.
+    weight : int64 array of shape (n,)
+    proba : ndarray of shape (n, groups, classes)
+    """
+
+    keys: np.ndarray
+    weight: np.ndarray
+    proba: np.ndarray
+
+    @classmethod
+    def of(cls, rows: CountedRows, proba: np.ndarray) -> Self:
+        """Return the probabilities of rows, sorted by their keys."""
+        keys = rows.copy_keys()
+        order = np.argsort(keys, kind="stable")
+        return cls(keys[order], rows.weight[order], proba[order])
+
+    def find(self, rows: CountedRows) -> np.ndarray | None:
+        """Return the probabilities of rows; None if some of them, or their weights, are others."""
+        keys = rows.copy_keys()
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        same = (self.keys[places] == keys) & (self.weight[places] == rows.weight)
+        return self.proba[places] if same.all() else None
+
+
+class Grown(NamedTuple):
+    """Trees grown from rows, the sums of the rows in their leaves, and held-out probabilities of some rows."""
+
+    structure: GrownTrees
+    sums: tuple[np.ndarray, ...]
+    held_out: HeldOut
 
 
 def pool_rows(rows: CountedRows) -> CountedRows:

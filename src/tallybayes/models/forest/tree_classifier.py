@@ -27,7 +27,7 @@ from tallybayes.models.forest.coded_columns import CodedColumns
 from tallybayes.models.forest.counted_rows import WEIGHT_UNIT, CountedRows
 from tallybayes.models.forest.forest_counts import ForestCounts, known_classes
 from tallybayes.models.forest.forest_io import forest_from_parts, forest_to_parts
-from tallybayes.models.forest.grown_trees import GrownTrees
+from tallybayes.models.forest.grown_trees import Grown, GrownTrees
 from tallybayes.models.forest.tree_explanation import explain_trees
 from tallybayes.models.inputs.batching import check_names, predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
@@ -76,10 +76,8 @@ class TreeClassifier(ClassifierMixin, Estimator):
     # ---- Fitting ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _grow(
-        self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows
-    ) -> tuple[GrownTrees, tuple[np.ndarray, ...]]:
-        """Return trees grown from rows, and the sums of the rows in their leaves."""
+    def _grow(self, columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows) -> Grown:
+        """Return trees grown from rows."""
 
     def fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
         """Grow the trees, and count the rows in their leaves.
@@ -122,12 +120,14 @@ class TreeClassifier(ClassifierMixin, Estimator):
         classes = Domain(levels, str(target), is_sorted=True)
         codes = classes.positions_of(labels.domain.levels)[labels.codes[heavy]]
         rows, _ = CountedRows.of(columns.encode(table), codes, weights, classes.levels)
-        structure, sums = self._grow(columns, classes.levels, rows.by_copy())
+        structure, sums, held_out = self._grow(columns, classes.levels, rows.by_copy())
         class_weight = np.zeros(len(classes.levels), dtype=np.int64)
         np.add.at(class_weight, rows.y, rows.weight)
         known = known_classes(classes.levels, classes)
         self.input_format_, self._frame_library = input_format, frame_kind(X)
-        return self._set(structure, ForestCounts(structure.digest, classes.levels, known, class_weight, sums))
+        self._set(structure, ForestCounts(structure.digest, classes.levels, known, class_weight, sums))
+        self._cache["held out"] = held_out  # until the first prediction
+        return self
 
     def _fit_source(self, source: Source, y: Labels, sample_weight: SampleWeights) -> Self:
         """Grow the trees from a random sample of a source, and count all rows."""
@@ -318,7 +318,7 @@ class TreeClassifier(ClassifierMixin, Estimator):
         """The values of the leaves, computed on first use."""
         check_is_fitted(self, "counts_")
         if "leaf values" not in self._cache:
-            self._cache["leaf values"] = self.structure_.leaf_values(self.counts_)
+            self._cache = {"leaf values": self.structure_.leaf_values(self.counts_)}
             if self.counts_.n_rows >= 2 * self.structure_.grown_weight > 0:
                 warn(
                     f"the trees were grown from {self.structure_.grown_weight:g} rows, and twice as many are counted: "
@@ -413,8 +413,9 @@ class TreeClassifier(ClassifierMixin, Estimator):
                 "the trees were not grown from all classes, so they have no held-out predictions.\n"
                 "    Use regrow(X, y)."
             )
-        structure = self.structure_
-        proba = structure.held_out(self.counts_, rows)[:, :, self.counts_.present]
+        structure, kept = self.structure_, self._cache.pop("held out", None)
+        found = None if kept is None else kept.find(rows)
+        proba = (structure.held_out(self.counts_, rows) if found is None else found)[:, :, self.counts_.present]
         known = (proba.sum(axis=2) > 0).all(axis=1)
         log_proba = structure.pool.log_proba(proba, structure.bias(self.counts_), structure.base_rates(self.counts_))
         out = np.full((n_rows, proba.shape[2]), np.nan)
