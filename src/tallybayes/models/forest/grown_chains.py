@@ -22,6 +22,7 @@ _MOST_OUTSIDE = 6.0  # bounds the weight of the rows outside by 6 / (rate · tre
 _NO_SCORE = -200.0  # log score of classes that came later, for expected counts: their probability is 0
 _RIDGE = 1.0
 _MOST_SEARCHED = 250_000  # rows in which the splits of a tree are searched, about
+_MOST_COMPARED = 4_000  # rows that the weight of the rows outside is chosen by
 
 
 class ChainOptions(NamedTuple):
@@ -307,13 +308,12 @@ def grow(columns: CodedColumns, classes: tuple[Any, ...], rows: CountedRows, opt
     fixed = (columns, classes, trees, float(weight.sum()))
     grown = GrownChains(*fixed, none, scores, options.rate, strength, _OUTSIDE_FACTORS[0], keys, copies)
     sums = grown.count(rows) if found is None else tuple(found)
-    some = pool_rows(rows)
-    best: tuple[float, float, LogLinearPool, np.ndarray] | None = None
-    for factor, proba in zip(_OUTSIDE_FACTORS, grown._held_out(sums, some, _OUTSIDE_FACTORS), strict=True):
-        pool = fit_pool(proba[:, None], some)
+    few, some = pool_rows(rows, _MOST_COMPARED), pool_rows(rows)
+    losses = []
+    for proba in grown._held_out(sums, few, _OUTSIDE_FACTORS):
+        pool = fit_pool(proba[:, None], few)
         log_proba = pool.log_proba(proba[:, None], pool.bias, (weight + 1) / (weight + 1).sum())
-        loss = -float(some.weight @ log_proba[np.arange(len(some.y)), some.y])
-        if best is None or loss < best[0]:
-            best = loss, factor, pool, proba[:, None]
-    assert best is not None
-    return Grown(replace(grown, outside_factor=best[1], pool=best[2]), sums, HeldOut.of(some, best[3]))
+        losses.append(-float(few.weight @ log_proba[np.arange(len(few.y)), few.y]))
+    factor = _OUTSIDE_FACTORS[int(np.argmin(losses))]
+    proba = grown._held_out(sums, some, (factor,))[0][:, None]
+    return Grown(replace(grown, outside_factor=factor, pool=fit_pool(proba, some)), sums, HeldOut.of(some, proba))

@@ -19,7 +19,7 @@ from tallybayes.models.forest.forest_counts import ForestCounts
 from tallybayes.models.forest.grown_trees import Grown, GrownTrees, HeldOut, fit_pool, pool_rows
 
 _BAG, _MOST_IN_BAG = 0.63, 100_000  # the proportion of the rows that a tree is grown from, and about the most of them
-_TRIAL_BAG, _TRIAL_TREES, _TRIAL_ROWS = 0.5, 20, 10_000
+_TRIAL_BAG, _TRIAL_TREES, _TRIAL_ROWS = 0.5, 12, 10_000
 _MOST_DEPTH = 60
 _MOST_COLUMNS = 32  # tried at a node
 _MIN_LEAVES = (1, 4, 16)

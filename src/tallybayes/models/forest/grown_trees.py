@@ -206,9 +206,9 @@ class Grown(NamedTuple):
     held_out: HeldOut
 
 
-def pool_rows(rows: CountedRows) -> CountedRows:
+def pool_rows(rows: CountedRows, most: int = _MOST_POOLED) -> CountedRows:
     """Return the rows that a pool is estimated from: a random sample if there are many."""
-    return rows.take(np.sort(np.argsort(rows.copy_keys(), kind="stable")[:_MOST_POOLED]))
+    return rows.take(np.sort(np.argsort(rows.copy_keys(), kind="stable")[:most]))
 
 
 def fit_pool(proba: np.ndarray, rows: CountedRows) -> LogLinearPool:
