@@ -422,8 +422,8 @@ def grow_chains(
     bags = np.ascontiguousarray(outside, dtype=np.int32), np.ascontiguousarray(base, dtype=np.float32)
     sample = np.ascontiguousarray(keys, dtype=np.uint64), int(bag * 2**32)
     none = np.zeros(0, dtype=np.int64)
-    summed = (none, none) if weights is None else tuple(np.ascontiguousarray(part).ravel() for part in weights)
-    found = grow(rows.flat(), *shape, *bags, *sample, *summed, n_threads(threads))
+    weight, bag_weight = (np.ascontiguousarray(part).ravel() for part in weights or (none, none))
+    found = grow(rows.flat(), *shape, *bags, *sample, weight, bag_weight, n_threads(threads))
     roots, nodes, masks, scores, loss, sums = found
     trees = Trees(roots, nodes, masks, rows.codes.shape[1])
     return trees, ChainScores(n_chains, scores, bags[1]), loss, None if weights is None else ChainSums(*sums)

@@ -318,7 +318,8 @@ class TreeClassifier(ClassifierMixin, Estimator):
         """The values of the leaves, computed on first use."""
         check_is_fitted(self, "counts_")
         if "leaf values" not in self._cache:
-            self._cache = {"leaf values": self.structure_.leaf_values(self.counts_)}
+            self._cache.pop("held out", None)
+            self._cache["leaf values"] = self.structure_.leaf_values(self.counts_)
             if self.counts_.n_rows >= 2 * self.structure_.grown_weight > 0:
                 warn(
                     f"the trees were grown from {self.structure_.grown_weight:g} rows, and twice as many are counted: "
