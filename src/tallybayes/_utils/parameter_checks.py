@@ -11,6 +11,7 @@ from tallybayes.errors import DataError, EstimateError, short_repr
 from tallybayes.messages import did_you_mean
 from tallybayes.typing import RandomState
 
+LARGEST = 2**53  # larger whole numbers are not exact as float64
 # Synonyms in other libraries and books; other suggestions are by spelling.
 _SYNONYMS = {
     "lda": "tied",
@@ -80,7 +81,7 @@ def check_em_parameters(model: object) -> None:
     for name in ("max_iter", "n_init"):
         value = parameters.get(name, 1)
         if not is_integer_at_least(value):
-            raise EstimateError(f"{name} is {value!r}; expected a whole number of at least 1.")
+            raise EstimateError(f"{name} is {short_repr(value)}; expected {whole_number(1, value)}.")
     for name in ("tol", "unlabeled_weight"):
         value = parameters.get(name, 1.0)
         expected = "a number of at least 0" if name == "tol" else "a positive number"
@@ -92,8 +93,14 @@ def check_em_parameters(model: object) -> None:
 def check_count(name: str, value: Any, least: int = 1) -> int:
     """Return a parameter as int; raise DataError unless it is a whole number of at least ``least``."""
     if not is_integer_at_least(value, least):
-        raise DataError.wrong_type(name, short_repr(value), f"a whole number of at least {least}")
+        raise DataError.wrong_type(name, short_repr(value), whole_number(least, value))
     return int(value)
+
+
+def whole_number(least: int, found: object) -> str:
+    """Return the description of valid whole numbers, with the largest one if a larger one was found."""
+    most = ", at most 2**53" if isinstance(found, int) and found > LARGEST else ""
+    return f"a whole number of at least {least}{most}"
 
 
 def check_positive(name: str, value: Any, expected: str = "a positive number", most: float = np.inf) -> float:
@@ -136,5 +143,5 @@ def random_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def is_integer_at_least(value: object, least: int = 1) -> bool:
-    """Whether a value is an integer of at least ``least``; bool values are not integers here."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+    """Whether a value is an integer from ``least`` to 2**53; bool values are not integers here."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= LARGEST)

@@ -501,7 +501,7 @@ def check_weight(weight: SampleWeights | npt.ArrayLike, n_rows: int, *, any_size
         return None
     try:
         array = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         cells = (
             weight.to_pylist() if hasattr(weight, "to_pylist") else np.asarray(weight, dtype=object).ravel().tolist()
         )

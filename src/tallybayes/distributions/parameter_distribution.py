@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes._utils.frozen_value import FrozenValue, frozen_array
-from tallybayes._utils.parameter_checks import check_mass
-from tallybayes.errors import PriorError
+from tallybayes._utils.parameter_checks import check_count, check_mass
+from tallybayes.errors import PriorError, short_repr
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.typing import RandomState
 
@@ -121,7 +121,11 @@ class ParameterDistribution(FrozenValue):
         for name in names:
             arrays[name] = getattr(self, name)
         for name, value in arrays.items():
-            object.__setattr__(self, name, frozen_array(value))
+            try:
+                object.__setattr__(self, name, frozen_array(value))
+            except (TypeError, ValueError, OverflowError):
+                found = f"{name} of {type(self).__name__} is {short_repr(value)}"
+                raise PriorError(f"{found}; expected finite numbers, one or an array of them.") from None
 
     def _broadcast(self, shape: tuple[int, ...], *names: str) -> Iterator[np.ndarray]:
         """Yield parameters broadcast to the shape of the statistics; raise PriorError with both shapes."""
@@ -201,5 +205,6 @@ def as_float(value: npt.ArrayLike) -> Any:
 
 
 def as_size(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    """Return a size as a tuple."""
-    return (size,) if isinstance(size, int) else tuple(size)
+    """Return a size as a tuple; raise DataError if it is not a whole number or several."""
+    sizes = size if isinstance(size, tuple | list) else (size,)
+    return tuple(check_count("n", one, 0) for one in sizes)

@@ -249,6 +249,6 @@ def _checked(n: int | str, name: str) -> int:
         number = int(n) if isinstance(n, str) else n
     except ValueError:
         number = -1
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**31:
         raise DataError(f"{name} is {n!r}; expected a whole number: 0 for one thread per core, or the maximum.")
     return number

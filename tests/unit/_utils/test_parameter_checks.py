@@ -2,8 +2,9 @@
 
 import pytest
 
-from tallybayes._utils.parameter_checks import StringOptions
-from tallybayes.errors import EstimateError
+import tallybayes as tb
+from tallybayes._utils.parameter_checks import StringOptions, check_count
+from tallybayes.errors import DataError, EstimateError
 
 ESTIMATES = StringOptions(("mle", "unbiased", "map", "bayes"))
 COVARIANCES = StringOptions(("full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"))
@@ -46,3 +47,33 @@ def test_what_else_may_stand_there():
             ESTIMATES.check("estimate", found)
     with pytest.raises(EstimateError, match="expected 'uniform', 'frequency', probabilities by class or None"):
         CLASS_PRIOR.check("class_prior", "what")
+
+
+def test_whole_numbers_have_a_largest_value():
+    assert check_count("n", 2**53) == 2**53
+    with pytest.raises(DataError, match=r"n is 10+; expected a whole number of at least 1, at most 2\*\*53\."):
+        check_count("n", 10**30)
+    with pytest.raises(DataError, match=r"n is -1; expected a whole number of at least 1\."):
+        check_count("n", -1)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda n: tb.Mixture(n).fit([[0.0], [1.0]]), "n_components"),
+        (lambda n: tb.Mixture(2, n_init=n).fit([[0.0], [1.0]]), "n_init"),
+        (lambda n: tb.CountForest(n_trees=n).fit([[0.0], [1.0]], [0, 1]), "n_trees"),
+        (lambda n: tb.CountBoosting(max_trees=n).fit([[0.0], [1.0]], [0, 1]), "max_trees"),
+        (lambda n: tb.CountBoosting(random_state=n).fit([[0.0], [1.0]], [0, 1]), "random_state"),
+        (lambda n: tb.learning_curves(tb.NaiveBayes(), [[0.0]] * 9, [0, 1, 1] * 3, n_repeats=n), "n_repeats"),
+        (lambda n: tb.NaiveBayes().fit([[0.0], [1.0]], [0, 1]).sample(n), "n"),
+        (lambda n: tb.Beta(1, 1).sample(n), "n"),
+        (lambda n: tb.Binomial(n), "n of Binomial"),
+        (tb.set_threads, "the number of threads"),
+        (lambda n: tb.Beta(n**20, 1), "alpha of Beta"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_huge_numbers_are_rejected(call, name):
+    with pytest.raises((DataError, EstimateError, tb.PriorError), match=f"^{name} is 10+.*; expected"):
+        call(10**30)

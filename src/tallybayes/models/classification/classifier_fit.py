@@ -34,7 +34,7 @@ from tallybayes.models.classification.class_em import ClassEM
 from tallybayes.models.classification.class_prior import check_classes
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
 from tallybayes.models.inputs.columns import columns_with_option, first_rows
-from tallybayes.models.inputs.distinct_values import distinct_columns, warn_distinct_values
+from tallybayes.models.inputs.distinct_values import distinct_columns, warn_distinct_values, warn_without_values
 from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
 from tallybayes.models.inputs.input_format import (
     InputFormat,
@@ -45,6 +45,8 @@ from tallybayes.models.inputs.input_format import (
 )
 from tallybayes.models.inputs.labels import Labels as RowLabels
 from tallybayes.models.inputs.labels import new_names, read_labels
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain, Schema, labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -54,6 +56,7 @@ from tallybayes.warnings import DataSourceWarning, warn
 if TYPE_CHECKING:
     from tallybayes.models.classification.classifier import Classifier
     from tallybayes.models.mixture.mixture_model import Mixture
+    from tallybayes.statistics.totals import Totals
 
 _CATEGORICAL = Categorical()
 Model = TypeVar("Model", bound="LabeledModel")
@@ -313,10 +316,25 @@ def _fit_initial(
 
 
 def _check_fit(model: LabeledModel, tally: Tally, target: Name, table: Table) -> None:
-    """Raise an error for a class prior of other classes; warn of categorical columns with nearly no repeated value."""
+    """Raise an error for a class prior of other classes; warn of columns without values, and without repeated ones."""
     class_prior = getattr(model, "class_prior", None)
     if class_prior is not None:
         check_classes(class_prior, tally.domains[str(target)].levels)
+    empty: list[Name] = []
+    for factor, statistics in zip(tally.factors[1:], tally.statistics[1:], strict=True):
+        weight: np.ndarray
+        if isinstance(statistics, Counts):
+            weight = statistics.segments.sizes  # a categorical column without values has no levels
+        elif isinstance(statistics, Moments):
+            weight = statistics.weight_sum.high
+        else:
+            weight = cast("Totals", statistics).weight
+        is_empty = (weight.reshape(-1, weight.shape[-1]) == 0).all(axis=0)
+        if is_empty.any():
+            each = np.broadcast_to(is_empty, len(factor.columns))
+            empty += [name for name, missing in zip(factor.columns, each, strict=True) if missing]
+    if empty:
+        warn_without_values(dict.fromkeys(empty))
     has_levels = any(factor.given and factor.level_columns for factor in tally.factors)
     if has_levels and hasattr(model, "columns") and (found := distinct_columns(tally)):
         automatic = columns_with_option(model.columns, [name for name in table.columns if name != target], "auto")

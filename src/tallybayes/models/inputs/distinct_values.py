@@ -65,6 +65,15 @@ def text_columns(table: Table, target: Name) -> list[Name]:
     return found
 
 
+def warn_without_values(names: Collection[Name]) -> None:
+    """Warn of columns whose cells are missing in all training rows."""
+    warn(
+        f"{_listed(names)}: missing in all training rows, so the parameters come from the prior alone.\n"
+        "    Drop such columns, or check how the data were read.",
+        DataSourceWarning,
+    )
+
+
 def warn_dropped_text(table: Table, dropped: Mapping[Name, str]) -> None:
     """Warn of columns of text that are dropped as identifiers, since nearly all values are different."""
     distinct = [name for name, reason in dropped.items() if reason == DISTINCT_LABELS]
