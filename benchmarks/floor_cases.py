@@ -415,8 +415,20 @@ def _() -> Any:
     return lambda: model.fit(steps, None, lengths), lambda: _baum_welch(start, moves, emits[turned], n_steps)
 
 
+def add_whole_fit(n_states: int, n_sequences: int, length: int) -> None:
+    @case(f"hidden Markov model, {n_states} states: a whole fit of 3 iterations")
+    def _() -> Any:
+        _, steps, lengths = _chain(n_states, n_sequences, length)
+        (start, moves, emits), turned = _parts(n_states), steps.reshape(n_sequences, length).T
+        options = {"estimate": "mle", "max_iter": 3, "tol": 1e-300, "random_state": 0}
+        model = tb.HiddenMarkovModel(n_states, tb.Categorical(levels=tuple(range(20))), **options)
+        return lambda: model.fit(steps, None, lengths), lambda: _baum_welch(start, moves, emits[turned], 3)
+
+
 add_chain(5, 400, 300)
 add_chain(30, 60, 200)
+add_whole_fit(5, 100, 1000)
+add_whole_fit(50, 100, 200)
 
 # Networks, against NumPy: tables by bincount, posteriors by the whole joint distribution.
 
