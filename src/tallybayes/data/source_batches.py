@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tallybayes._utils.progress import progress_of
 from tallybayes.data.source import Source, location_of
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def tables_of_batches(source: Source, what: str, columns: Sequence[str] | None = None) -> Iterator[Table]:
@@ -26,6 +32,31 @@ def tables_of_batches(source: Source, what: str, columns: Sequence[str] | None =
         table = open_table(batch)
         table.file_location = location_of(batch)
         yield table
+
+
+def grouped_batches(source: Source, column: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Yield the rows in tables that end where the value of a column changes.
+
+    Parameters
+    ----------
+    source : Source
+    column : str
+    columns : sequence of names, optional
+        The columns that are needed.
+    """
+    import pyarrow as pa
+
+    rest = None
+    for batch in source.read_ahead(columns):
+        rows = batch if rest is None else pa.concat_tables([rest, batch])
+        codes, _ = open_table(rows.select([column])).encoded(column)
+        changes = np.flatnonzero(codes[1:] != codes[:-1])
+        end = int(changes[-1]) + 1 if len(changes) else 0
+        if end:
+            yield rows.slice(0, end)
+        rest = rows.slice(end)
+    if rest is not None and len(rest):
+        yield rest
 
 
 def sample_of(source: Source) -> Table:

@@ -94,6 +94,8 @@ class SoftCounter:
     table : Table
         All training rows: they define the levels and the anchors of the sums.
     n_groups : int
+    pooled : Tally, optional
+        The statistics of all training rows in one group, if the table has a sample of them.
 
     Attributes
     ----------
@@ -105,18 +107,30 @@ class SoftCounter:
         The statistics of all rows together, whose anchors are used; None for categorical columns.
     """
 
-    def __init__(self, factors: list[Factor], table: Table, n_groups: int) -> None:
+    def __init__(self, factors: list[Factor], table: Table, n_groups: int, pooled: Tally | None = None) -> None:
         self.factors = factors
         self.n_groups = n_groups
-        encoded = {name: _encoded(table, name, factor.family) for factor in factors for name in factor.level_columns}
-        self.domains = {str(name): domain for name, (_, domain) in encoded.items()}
-        codes = {(name, is_sorted): encoded[name] for name in encoded for is_sorted in (False, True)}
-        self.table = table.recoded(codes) if codes else table
+        self.domains: dict[str, Domain] = {} if pooled is None else dict(pooled.domains)
+        self.table = self.recoded(table)
         for number, factor in enumerate(factors):  # before the rows are counted
             n_levels = sum(len(domain.levels) for domain in self.level_domains(number))
             width = n_levels if factor.level_columns else sum(map(table.width, factor.columns))
             check_size(factor, n_groups, width, scored=factor.family, copies=3)  # a total, a chunk, and their sum
-        self.like: list[Any] = [None if factor.level_columns else _pooled(factor, table) for factor in factors]
+        everything = [None] * len(factors) if pooled is None else pooled.statistics
+        self.like: list[Any] = [
+            None if factor.level_columns else _pooled(factor, table) if known is None else known
+            for factor, known in zip(factors, everything, strict=True)
+        ]
+
+    def recoded(self, table: Table) -> Table:
+        """Return rows with the codes of the levels in `domains`, to which those of the first table are added."""
+        codes: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
+        for factor in self.factors:
+            for name in factor.level_columns:
+                encoded = _encoded(table, name, factor.family, self.domains.get(str(name)))
+                self.domains[str(name)] = encoded[1]
+                codes[name, False] = codes[name, True] = encoded
+        return table.recoded(codes) if codes else table
 
     def level_domains(self, number: int) -> list[Domain]:
         """Return the domains of a factor's categorical columns."""
@@ -290,13 +304,14 @@ def _pooled(factor: Factor, table: Table) -> Any:
     return collect_block(columnwise, table.numbers(factor.columns))
 
 
-def _encoded(table: Table, name: Name, family: Family) -> tuple[np.ndarray, Domain]:
-    """Return the codes of a categorical column, and its levels: those that occur or are declared."""
+def _encoded(table: Table, name: Name, family: Family, domain: Domain | None) -> tuple[np.ndarray, Domain]:
+    """Return the codes of a categorical column in a domain; by default in the levels that occur or are declared."""
     codes, seen = table.observed(name, False)
-    levels = getattr(family, "levels", None)
-    if levels is None:
-        return codes, seen
-    domain = declared_domain(seen, levels, [(name, seen, np.ones(len(seen.levels)))])
+    if domain is None:
+        levels = getattr(family, "levels", None)
+        if levels is None:
+            return codes, seen
+        domain = declared_domain(seen, levels, [(name, seen, np.ones(len(seen.levels)))])
     return np.append(domain.positions_of(seen.levels), -1)[codes], domain
 
 

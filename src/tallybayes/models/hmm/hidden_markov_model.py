@@ -201,8 +201,10 @@ class HiddenMarkovModel(Model):
 
         Parameters
         ----------
-        X : list of sequences, or one array with `lengths`, or a data frame with `sequence`
+        X : list of sequences, or one array with `lengths`, or a data frame or file with `sequence`
             A sequence is an array of values or rows, a list, a data frame or a dictionary of columns. It may be empty.
+            Unlabeled sequences in a large file are read again in every iteration of EM, in blocks, if the rows of each
+            are consecutive.
         y : the states of all time steps in the format of X, or the name of a column, optional
             None or NaN is an unknown state.
         lengths : array-like of int, optional

@@ -69,7 +69,8 @@ class Sequences(NamedTuple):
 
     def some(self, chosen: np.ndarray) -> tuple[np.ndarray, Sequences]:
         """Return the positions of the time steps of some sequences, and these sequences."""
-        steps = np.concatenate([np.arange(*self.offsets[k : k + 2], dtype=np.intp) for k in chosen])
+        parts = [np.arange(*self.offsets[k : k + 2], dtype=np.intp) for k in chosen]
+        steps = np.concatenate([np.zeros(0, dtype=np.intp), *parts])
         offsets = np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64)
         gaps = None if self.gaps is None else self.gaps[steps]
         return steps, Sequences(self.table.rows(steps), offsets, None, gaps)
@@ -137,6 +138,18 @@ def open_sequences(
         n_steps = joined.lengths
         table = ConcatenatedTable(X, n_steps) if joined.array is None else open_table(joined.array)
     return Sequences(table, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
+
+
+def concatenated(parts: Sequence[Sequences]) -> Sequences:
+    """Return the sequences of several parts, each from `Sequences.some`."""
+    lengths = np.concatenate([part.lengths for part in parts])
+    gaps = None
+    if any(part.gaps is not None for part in parts):
+        n_steps = [part.table.n_rows for part in parts]
+        gaps = np.concatenate(
+            [np.zeros(n, np.int64) if part.gaps is None else part.gaps for n, part in zip(n_steps, parts, strict=True)]
+        )
+    return Sequences(_joined([part.table for part in parts]), np.append(0, np.cumsum(lengths)), None, gaps)
 
 
 def open_labels(y: Any, sequences: Sequences, X: object) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,12 @@ from tallybayes.kernels.hmm import HMMInput
 from tallybayes.models.hmm.chain_names import in_tally_order
 from tallybayes.models.hmm.fitting import hmm_init
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_mle
-from tallybayes.models.hmm.fitting.training_sequences import TrainingSequences, chain_statistics
+from tallybayes.models.hmm.fitting.training_sequences import TrainingSequences, chain_statistics, sampled_sequences
 from tallybayes.models.hmm.hmm_options import TopologyOptions
-from tallybayes.models.hmm.hmm_parameters import HMMParameters, clamp, is_coded
+from tallybayes.models.hmm.hmm_parameters import HMMParameters, SequenceBlock, clamp, is_coded
 from tallybayes.models.hmm.mixture_emissions import component_domain
 from tallybayes.models.hmm.topology import Topology
+from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.tally.tally import Tally
 
@@ -91,13 +92,16 @@ class BaumWelch:
     Attributes
     ----------
     sequences : Sequences
-        With codes of the levels of categorical columns, and the word counts of text columns.
+        From which EM is initialized: all, or a sample if none has known states. With codes of the levels of categorical
+        columns, and the word counts of text columns.
     codes : ndarray of int of shape (steps,)
-        The index of the state of each time step, −1 if it is unknown.
+        The index of the state of each of their time steps, −1 if it is unknown.
     is_clamped : bool
         Whether some states are known.
     weight, step_weight : ndarray
-        The weights of sequences and of time steps.
+        The weights of these sequences and of their time steps.
+    scale : float
+        The weight of all sequences relative to these.
     parts, emissions : list of Factor
         The factors of initial states, transitions, ends and components (if modeled); the emission factors.
     objective : EMObjective
@@ -116,17 +120,21 @@ class BaumWelch:
         self.data = data
         self.topology = topology
         self.components = topology.components
-        self.codes = data.codes
         self.is_clamped = bool((data.codes >= 0).any())
         self.n_states = len(topology.states)
-        self.weight = data.sequence_weight
-        self.step_weight = data.step_weight
         self.parts = data.names.factors(ends=topology.ends)
         factors = [*self.parts, *self.emissions][topology.stationary :]
-        self.objective = EMObjective(model, factors, float(self.step_weight.sum()), "Baum-Welch")
-        self.counter = SoftCounter(self.emissions, table, len(topology.emitting))
+        self.counter = SoftCounter(self.emissions, table, len(topology.emitting), data.pooled)
         self.domains = [self.counter.level_domains(number) for number in range(len(self.emissions))]
-        self.sequences = data.sequences.with_table(self.counter.table)
+        self.everything = self.sequences = data.sequences.with_table(self.counter.table)
+        self.codes, self.weight = data.codes, data.sequence_weight
+        if not self.is_clamped and len(chosen := sampled_sequences(self.sequences.lengths)) < len(self.weight):
+            steps, self.sequences = self.sequences.some(chosen)
+            self.codes, self.weight = data.codes[steps], self.weight[chosen]
+        self.step_weight = np.repeat(self.weight, self.sequences.lengths)
+        total = float(data.step_weight.sum() if data.stored is None else data.stored.lengths.sum())
+        self.scale = total / float(self.step_weight.sum())
+        self.objective = EMObjective(model, factors, total, "Baum-Welch")
         self.is_coded = is_coded(self.emissions) and self.components is None
         self.priors_fixed = False
         self.start_log_prior = 0.0
@@ -195,22 +203,37 @@ class BaumWelch:
         """
         log_likelihood = 0.0
         total: Expected = []
-        for block in parameters.blocks(self.sequences, self.codes if self.is_clamped else None):
-            weight = self.weight[block.sequences]
-            counts = kernels.expected(block.inputs, weight)
-            possible = np.isfinite(counts.log_likelihood)
-            log_likelihood += float(weight[possible] @ counts.log_likelihood[possible])
-            goes_on = counts.transition.sum(axis=1)
-            chain = chain_statistics(counts.start, counts.transition, goes_on, counts.end, ends=self.topology.ends)
-            if isinstance(block.inputs.emission, tuple):  # the kernel has counted the levels
-                expected = [*chain, Counts(counts.emission.T)]
-            else:
-                proba = parameters.component_posterior(block.joint, counts.emission)
-                emitted, _ = self.counter.count_soft(block.table, proba, parameters.scored)
-                components = [] if self.components is None else [self.components.counts(proba.sum(axis=0))]
-                expected = [*chain, *components, *emitted]
-            total = [a + b for a, b in zip(total, expected, strict=True)] if total else expected
+        known = self.codes if self.is_clamped else None
+        for sequences, weights in self._training_data():
+            for block in parameters.blocks(sequences, known):
+                expected, log_prob = self._expect_block(parameters, block, weights[block.sequences])
+                log_likelihood += log_prob
+                total = [a + b for a, b in zip(total, expected, strict=True)] if total else expected
         return total, log_likelihood
+
+    def _training_data(self) -> Iterator[tuple[Sequences, np.ndarray]]:
+        """Yield all sequences and their weights, in blocks if they are in a file."""
+        if self.data.stored is None:
+            yield self.everything, self.data.sequence_weight
+            return
+        for sequences in self.data.stored:
+            yield sequences.with_table(self.counter.recoded(sequences.table)), np.ones(sequences.n_sequences)
+
+    def _expect_block(
+        self, parameters: HMMParameters, block: SequenceBlock, weight: np.ndarray
+    ) -> tuple[Expected, float]:
+        """Return the expected statistics and the log-likelihood of a block of sequences."""
+        counts = kernels.expected(block.inputs, weight)
+        possible = np.isfinite(counts.log_likelihood)
+        log_likelihood = float(weight[possible] @ counts.log_likelihood[possible])
+        goes_on = counts.transition.sum(axis=1)
+        chain = chain_statistics(counts.start, counts.transition, goes_on, counts.end, ends=self.topology.ends)
+        if isinstance(block.inputs.emission, tuple):  # the kernel has counted the levels
+            return [*chain, Counts(counts.emission.T)], log_likelihood
+        proba = parameters.component_posterior(block.joint, counts.emission)
+        emitted, _ = self.counter.count_soft(block.table, proba, parameters.scored)
+        components = [] if self.components is None else [self.components.counts(proba.sum(axis=0))]
+        return [*chain, *components, *emitted], log_likelihood
 
     def check_possible(self) -> None:
         """Raise DataError if no allowed path connects the known states of a sequence."""

@@ -12,6 +12,7 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.families.family import Family
 from tallybayes.models.hmm.chain_names import ChainNames, in_tally_order
 from tallybayes.models.hmm.fitting.hmm_sql import DatabaseSteps, in_database
+from tallybayes.models.hmm.fitting.stored_sequences import open_stored
 from tallybayes.models.hmm.fitting.training_sequences import (
     SequenceInput,
     TrainingSequences,
@@ -72,7 +73,9 @@ def fit(model: HiddenMarkovModel, given: SequenceInput, initial: HiddenMarkovMod
         result = in_database(given, partial(_fit_in_database, model, options))
         if result is not None:
             return result
-    data = read_training_sequences(given, model.columns, model.gaps, initial, components=has_components)
+    data = open_stored(model, given) if initial is None else None
+    if data is None:
+        data = read_training_sequences(given, model.columns, model.gaps, initial, components=has_components)
     start = None if initial is None else SequenceReader.of(initial).hmm
     if start is not None:
         data = data.with_states(_initial_states(start, data.states, model.n_states))

@@ -154,6 +154,8 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
     if em.components is not None:
         parts.append(em.components.counts(np.bincount(groups + 1, em.step_weight, n_groups + 1)[1:]))
     observed = em.counter.count_hard(em.sequences.table, groups, em.step_weight, columnwise=True)
+    if em.scale != 1.0:
+        parts, observed = ([part.scale(em.scale) for part in several] for several in (parts, observed))
     if em.objective.has_prior and not em.priors_fixed:
         em.fix_priors([*parts, *observed])
     if not any(factor.family.requires_complete_rows for factor in em.emissions):
@@ -165,7 +167,7 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
     ]
     known = np.flatnonzero(groups >= 0)
     responsibilities = np.zeros((len(path), n_groups))
-    responsibilities[known, groups[known]] = em.step_weight[known]
+    responsibilities[known, groups[known]] = em.scale * em.step_weight[known]
     statistics, _ = em.counter.count_soft(em.sequences.table, responsibilities, scorers)
     return [*parts, *statistics]
 

@@ -25,7 +25,11 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.typing import Columns, Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
+    from tallybayes.models.hmm.fitting.stored_sequences import StoredSequences
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+    from tallybayes.tally.tally import Tally
+
+_SAMPLE = 1 << 18  # time steps from which EM is initialized
 
 
 class SequenceInput(NamedTuple):
@@ -63,6 +67,10 @@ class TrainingSequences(NamedTuple):
         The emission factors.
     dropped_columns : mapping
         The columns that are not used, with the reasons.
+    stored : StoredSequences, optional
+        All sequences, in a file; `sequences` is then a sample of them.
+    pooled : Tally, optional
+        The emission statistics of all of these, in one group.
     """
 
     sequences: Sequences
@@ -72,6 +80,8 @@ class TrainingSequences(NamedTuple):
     names: ChainNames
     emissions: list[Factor]
     dropped_columns: Mapping[Name, str] = MappingProxyType({})
+    stored: StoredSequences | None = None
+    pooled: Tally | None = None
 
     @property
     def sequence_weight(self) -> np.ndarray:
@@ -146,6 +156,15 @@ def read_training_sequences(
     codes = np.full(int(sequences.offsets[-1]), -1) if codes is None else codes
     sequences = with_lags(sequences, emissions)
     return TrainingSequences(sequences, codes, states, weight, names, emissions, choice.dropped_columns)
+
+
+def sampled_sequences(lengths: np.ndarray) -> np.ndarray:
+    """Return the sequences from which EM is initialized: all, or a random sample, by a fixed seed, of many steps."""
+    if lengths.sum() <= _SAMPLE:
+        return np.arange(len(lengths))
+    order = np.random.default_rng(0).permutation(len(lengths))
+    n_chosen = int(np.searchsorted(np.cumsum(lengths[order]), _SAMPLE)) + 1
+    return np.sort(order[:n_chosen])
 
 
 def take_labels(labels: object, steps: np.ndarray) -> Any:
