@@ -25,6 +25,7 @@ from tallybayes.kernels.hmm_arguments import (
     check,
     check_uniform,
     check_weight,
+    laid_out,
 )
 from tallybayes.kernels.reference import hmm as _reference
 from tallybayes.kernels.reference.hmm import ExpectedTransitions, log_power
@@ -73,7 +74,7 @@ def log_likelihood(model: HMMInput, threads: int = 0) -> Float64Array:
     >>> np.exp(hmm.log_likelihood(model)).round(4)
     array([0.4  , 0.165])
     """
-    checked = check(model)
+    checked, _ = _with_unobserved_steps(model)
     compiled, n_threads = _implementation(checked, threads)
     if compiled is None:
         return _reference.log_likelihood(checked)
@@ -227,8 +228,9 @@ def filter(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Arra
     array([[0.875, 0.125],
            [0.591, 0.409]])
     """
-    checked = check(model)
-    return _by_step("filter", checked, np.empty((checked.n_steps, checked.n_states)), threads)
+    checked, observed = _with_unobserved_steps(model)
+    rows, logs = _by_step("filter", checked, np.empty((checked.n_steps, checked.n_states)), threads)
+    return rows if observed is None else rows[observed], logs
 
 
 def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Array]:
@@ -259,8 +261,9 @@ def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64A
     array([[0.764, 0.236],
            [0.591, 0.409]])
     """
-    checked = check(model)
-    return _by_step("posterior", checked, np.empty((checked.n_steps, checked.n_states)), threads)
+    checked, observed = _with_unobserved_steps(model)
+    rows, logs = _by_step("posterior", checked, np.empty((checked.n_steps, checked.n_states)), threads)
+    return rows if observed is None else rows[observed], logs
 
 
 def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int = 0) -> ExpectedTransitions:
@@ -296,7 +299,7 @@ def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int 
     array([[0.764, 0.236],
            [0.591, 0.409]])
     """
-    checked = check(model)
+    checked, observed = _with_unobserved_steps(model)
     weights = check_weight(weight, checked.n_sequences)
     compiled, n_threads = _implementation(checked, threads)
     if compiled is None:
@@ -305,13 +308,21 @@ def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int 
     counts = np.empty((len(emission[1] if isinstance(emission, tuple) else emission), checked.n_states))
     logs = np.empty(checked.n_sequences)
     starts, transitions, ends = compiled.chain_expected(*checked.arrays, weights, counts, logs, n_threads)
+    if observed is not None and not isinstance(emission, tuple):
+        counts = counts[observed]
     return ExpectedTransitions(starts, transitions, ends, counts, logs)
+
+
+def _with_unobserved_steps(model: HMMInput) -> tuple[CheckedInput, Int64Array | None]:
+    """Return the checked input, and the positions of the observed steps if the compiled kernels have all steps."""
+    checked = check(model)
+    return (checked, None) if implementation_for(_reference) is _reference else laid_out(checked)
 
 
 def _implementation(checked: CheckedInput, threads: int) -> tuple[Any, int]:
     """Return the compiled kernels and their number of threads.
 
-    None instead of the kernels where NumPy computes: with unobserved steps, or if the reference is active.
+    None instead of the kernels where NumPy computes: with gaps, or if the reference is active.
     """
     kernels = implementation_for(_reference)
     return None if checked.gaps is not None or kernels is _reference else kernels, allowed_threads(threads)

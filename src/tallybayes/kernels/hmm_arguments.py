@@ -10,16 +10,26 @@ import numpy.typing as npt
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
 
-__all__ = ["CheckedInput", "Emission", "GappedTransitions", "HMMInput", "check", "check_uniform", "check_weight"]
+__all__ = [
+    "CheckedInput",
+    "Emission",
+    "GappedTransitions",
+    "HMMInput",
+    "check",
+    "check_uniform",
+    "check_weight",
+    "laid_out",
+]
 
 Emission = Float64Array | tuple[AnyArray, npt.ArrayLike]
 _MAX_LEVELS = 2**31 - 2
+_MOST_UNOBSERVED = 4  # for each observed step: gaps of more steps take less time as powers of the transition matrix
 
 
 class GappedTransitions(NamedTuple):
     """Log transition matrix, and the number of unobserved time steps before every step.
 
-    The states of unobserved steps are summed out. The computation is in NumPy.
+    The states of unobserved steps are summed out. With very many of them, the computation is in NumPy.
     """
 
     transition: npt.ArrayLike
@@ -82,6 +92,25 @@ class CheckedInput(NamedTuple):
     def n_sequences(self) -> int:
         """Number of sequences M."""
         return len(self.offsets) - 1
+
+
+def laid_out(checked: CheckedInput) -> tuple[CheckedInput, Int64Array | None]:
+    """Return the input with a missing observation for every unobserved step, and the positions of the observed steps.
+
+    The input itself, and None, without unobserved steps, with very many, and if codes have no type for missing ones.
+    """
+    emission, gaps = checked.emission, checked.gaps
+    values = emission[0] if isinstance(emission, tuple) else emission
+    if gaps is None or values.dtype.kind == "u" or gaps.sum() > _MOST_UNOBSERVED * len(gaps):
+        return checked, None
+    n_before = np.concatenate([[0], np.cumsum(gaps)])
+    observed = np.arange(len(gaps)) + n_before[1:]
+    missing = -1 if isinstance(emission, tuple) else 0.0
+    laid = np.full((len(gaps) + int(n_before[-1]), *values.shape[1:]), missing, dtype=values.dtype)
+    laid[observed] = values
+    offsets = checked.offsets + n_before[checked.offsets]
+    emission = (laid, emission[1]) if isinstance(emission, tuple) else laid
+    return checked._replace(emission=emission, offsets=offsets, gaps=None), observed
 
 
 def check(model: HMMInput) -> CheckedInput:
