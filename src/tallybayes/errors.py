@@ -100,6 +100,16 @@ class DataError(TallybayesError, ValueError):
         )
 
     @classmethod
+    def no_model(cls, model: object) -> DataError:
+        """Return the error for an evaluation of something else than one model of this package."""
+        hint = "Pass log-probabilities of other models to tb.Evaluation."
+        if isinstance(model, type):
+            hint = f"Pass an instance: {model.__name__}(...)."
+        elif isinstance(model, Mapping | list | tuple):
+            hint = "Pass one model at a time; candidates={parameter: [values]} compares its parameters."
+        return cls.wrong_type("model", type(model).__name__, "a model of this package", hint)
+
+    @classmethod
     def bad_weight(cls, value: float, row: int) -> DataError:
         """Return the error for a negative, infinite, missing or extreme weight."""
         return cls(
@@ -258,7 +268,8 @@ class StatisticsError(TallybayesError, ValueError):
         """Return the error for removing more than was counted."""
         return cls(
             f"cannot forget: {where} would have {what} {held - removed:.12g} ({held:.12g} counted, {removed:.12g} to "
-            "remove).\n    These rows were not all part of this tally; nothing was changed."
+            "remove).\n    Pass rows that were counted: forget, calibrate and leave_one_out subtract them. Nothing was "
+            "changed."
         )
 
     @classmethod

@@ -159,8 +159,7 @@ def evaluate(
         if isinstance(model, kind):
             check_is_fitted(model)
             return function(model, _Request(data, target, by, sample_weight, mass))
-    hint = "Pass log-probabilities of other models to tb.Evaluation."
-    raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
+    raise DataError.no_model(model)
 
 
 class _Request(NamedTuple):

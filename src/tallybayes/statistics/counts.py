@@ -92,7 +92,7 @@ class Counts(Statistics):
     Traceback (most recent call last):
     ...
     tallybayes.errors.StatisticsError: cannot forget: this tally would have count -1 (3 counted, 4 to remove).
-        These rows were not all part of this tally; nothing was changed.
+        Pass rows that were counted: forget, calibrate and leave_one_out subtract them. Nothing was changed.
     """
 
     def __init__(self, table: npt.ArrayLike, sizes: Segments | Iterable[int] | None = None) -> None:

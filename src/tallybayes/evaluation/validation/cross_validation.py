@@ -355,8 +355,7 @@ def make_holdout(
         return UnlabeledRows(model, data, sample_weight)
     if isinstance(model, Classifier | AutoClassifier | NearestClassMean | TreeClassifier):
         return LabeledRows.open(model, data, target, sample_weight)  # type: ignore[arg-type]  # None raises there
-    hint = "Pass log-probabilities of other models to tb.Evaluation."
-    raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
+    raise DataError.no_model(model)
 
 
 def evaluate_held_out(subjects: Sequence[Held], parameters: list[dict[str, Any]], folds: Folds) -> list[RowEvaluation]:

@@ -12,7 +12,7 @@ from tallybayes.errors import LabelError, StatisticsError
 from tallybayes.models.forest.counted_rows import WEIGHT_UNIT
 from tallybayes.tally.domain import Domain
 
-_FOREIGN = "These rows were not all part of this model's counts; nothing was changed."
+_FOREIGN = "Pass rows that were counted: forget, calibrate and leave_one_out subtract them. Nothing was changed."
 
 
 @dataclass(frozen=True, eq=False)

@@ -344,6 +344,14 @@ def test_another_model_is_refused():
         tb.leave_one_out(GaussianNB(), np.eye(3), [0, 1, 2])
 
 
+@pytest.mark.parametrize("evaluate", [tb.cross_validate, tb.evaluate])
+def test_several_models_or_a_class(evaluate):
+    with pytest.raises(tb.DataError, match=r"model is dict; .*\n    Pass one model at a time; candidates="):
+        evaluate({"a": tb.NaiveBayes()}, np.eye(3), [0, 1, 2])
+    with pytest.raises(tb.DataError, match=r"model is type; .*\n    Pass an instance: NaiveBayes\(\.\.\.\)"):
+        evaluate(tb.NaiveBayes, np.eye(3), [0, 1, 2])
+
+
 # ---- Candidates ----------------------------------------------------------------------------------------------------
 
 
