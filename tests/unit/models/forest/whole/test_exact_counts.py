@@ -129,7 +129,7 @@ def test_rows_that_were_not_counted_are_not_forgotten(kind):
     X, y = table(8, 60)
     model = KINDS[kind]().fit(X, y)
     before = model.counts_
-    with pytest.raises(StatisticsError, match=r"class 'a' would have weight -.*\n.*nothing was changed"):
+    with pytest.raises(StatisticsError, match=r"class 'a' would have weight -.*\n.*Nothing was changed"):
         model.forget(X, np.full(60, "a"))
     with pytest.raises(StatisticsError, match="class 'new' would have weight -1"):
         model.forget(part((X, y), [0])[0], ["new"])
