@@ -515,3 +515,11 @@ def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
     own = np.log(pairs.level_proba).T
     given = np.log(pairs.conditional(plan.strength)).transpose(1, 2, 0)
     return Parents(cells, levels, pairs.column, own, given)
+
+
+def has_leaves(scores: PortableScorer) -> bool:
+    """Return whether trees are a part of the scores, or of a member of a pool."""
+    pools = [part for part in scores.parts if isinstance(part, Pool)]
+    members = [member for pool in pools for member in pool.members]
+    inner = [has_leaves(member) for member in members if isinstance(member, PortableScorer)]
+    return any(inner) or any(isinstance(part, Leaves) for part in [*scores.parts, *members])

@@ -31,7 +31,7 @@ class ParentsQuery:
 
     def scores(self) -> Array:
         """Add the steps that compute the scores of every distinct row, and join them to the rows."""
-        required, before = self.required, self.query.steps[-1][0]
+        required, before = self.required, self.query.last
         self._add_tables()
         d = len(self.pairs.cells)
         self._add("rows", f"SELECT DISTINCT {', '.join(['r', *(f'c{j}' for j in range(d))])}\n  FROM tally_ranked")
@@ -42,7 +42,8 @@ class ParentsQuery:
         self._sum()
         averaged = self._named("tally_averaged AS b ON b.r = a.r")
         text = f"SELECT a.*, {self._by_class('b.{0}')}\n  FROM {before} AS a JOIN {averaged}"
-        self.query.steps.append((self._named("tally_joined"), text))
+        self.query.last = self._named("tally_joined")
+        self.query.steps.append((self.query.last, text))
         return self.query.array([f"({w} + {balanced(required)})" if required else w for w in self.columns])
 
     def _add(self, name: str, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,7 +13,16 @@ from tallybayes.data.sql.row_arrays import Array, Operand
 from tallybayes.data.sql.sql_arrays import SqlArrays
 from tallybayes.export.class_probabilities import RowEngine, class_probabilities
 from tallybayes.export.output_names import free_names
-from tallybayes.export.portable_scorer import Cell, Derived, Leaves, Lookup, Parents, PortableScorer, Tree
+from tallybayes.export.portable_scorer import (
+    Cell,
+    Derived,
+    Leaves,
+    Lookup,
+    Parents,
+    PortableScorer,
+    Tree,
+    has_leaves,
+)
 
 _PATTERNS = 100_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
 
@@ -26,9 +36,11 @@ class SqlQuery(SqlArrays, RowEngine):
         self.number_of: dict[Cell, int] = {cell: number for number, cell in enumerate(scores.cells)}
         self.weights = [f"w{k}" for k in range(len(scores.classes))]
         self.steps: list[tuple[str, str]] = []
+        self.last = "tally_cells"  # the step that has the rows and all columns so far
         self.tables: list[tuple[str, str]] = []
         self.joins: list[str] = []  # of the next step
-        self.used = {"k", "l", "v"}  # names of tables and prefixes of columns
+        self.used = {"k", "l", "v", "r"}  # names of tables and prefixes of columns
+        self.is_numbered = has_leaves(scores)  # whether rows have numbers, in the column r0
 
     def text(self, source: str, keep: Sequence[str], proba: bool) -> str:
         """Return the whole query."""
@@ -52,7 +64,12 @@ class SqlQuery(SqlArrays, RowEngine):
         columns = ",\n  ".join(f"{value} AS {dialect.quote(name)}" for value, name in zip(values, names, strict=True))
         steps = [f"{name} AS (\n  {text}\n)" for name, text in self.tables]
         steps += [f"{name} AS {dialect.materialized}(\n  {text}\n)" for name, text in self.steps]
-        return "WITH " + ",\n".join(steps) + f"\nSELECT\n  {columns}\nFROM {self.steps[-1][0]}\n"
+        order = f"ORDER BY {self.last}.r0\n" if self.is_numbered else ""
+        return (
+            f"WITH {'RECURSIVE ' * (self.is_numbered and dialect.recursive)}"
+            + ",\n".join(steps)
+            + f"\nSELECT\n  {columns}\nFROM {self.last}\n{order}"
+        )
 
     def _read(self, source: str, keep: Sequence[str]) -> None:
         """Add the first step: the columns to keep, categories and numbers, under internal names. NaN is missing."""
@@ -61,7 +78,9 @@ class SqlQuery(SqlArrays, RowEngine):
         levels = self.scores.levels
         for cell, number in self.number_of.items():
             columns.append(f"{self._cell(cell, levels.get(cell))} AS {'l' if cell.reading is None else 'v'}{number}")
-        self.steps.append(("tally_cells", f"SELECT {', '.join(columns) or '1 AS l0'}\n  FROM {source}"))
+        if self.is_numbered:
+            columns.append(f"{dialect.row_number} AS r0")
+        self.steps.append((self.last, f"SELECT {', '.join(columns) or '1 AS l0'}\n  FROM {source}"))
 
     def _cell(self, cell: Cell, levels: tuple[Any, ...] | None) -> str:
         """Return an expression of a category or number; NULL if it is missing."""
@@ -120,9 +139,16 @@ class SqlQuery(SqlArrays, RowEngine):
 
     def add_step(self, name: str, columns: Sequence[str]) -> None:
         """Add a step with further columns, and with the joins of tables."""
-        before = f"{self.steps[-1][0]} AS a{''.join(self.joins)}"
+        before = f"{self.last} AS a{''.join(self.joins)}"
         self.joins = []
-        self.steps.append((f"tally_{name}", f"SELECT a.*, {', '.join(columns)}\n  FROM {before}"))
+        self.last = f"tally_{name}"
+        self.steps.append((self.last, f"SELECT a.*, {', '.join(columns)}\n  FROM {before}"))
+
+    def add_branch(self, name: str, text: str) -> str:
+        """Add a query that is no step of the rows, and return its name; "{}" in its text is the name."""
+        free = self.free(f"tally_{name}_")
+        self.steps.append((free, text.replace("{}", free)))
+        return free
 
     def add_table(
         self, name: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[Any]]], whole: int = 0
@@ -136,6 +162,21 @@ class SqlQuery(SqlArrays, RowEngine):
             lines.append(f"({', '.join([key, *map(str, numbers[:whole]), *written])})")
         listed = ",\n    ".join(lines)
         self.tables.append((f"{name}(level, {', '.join(columns)})", f"VALUES\n    {listed}"))
+
+    def add_rows(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[int | float | str]]) -> str:
+        """Add a table of integers, floats and texts; return its name, which is free."""
+        dialect, name = self.dialect, self.free(f"tally_{name}_")
+        if dialect.json_rows:
+            read = ", ".join(f"JSON_EXTRACT(value, '$[{place}]') AS {column}" for place, column in enumerate(columns))
+            self.steps.append((name, dialect.json_rows.format(read, json.dumps(rows, separators=(",", ":")))))
+            return name
+        first, *others = ([dialect.value(cell) for cell in row] for row in rows)
+        typed = [  # the first row determines the types
+            dialect.cast(cell) if isinstance(value, float) else cell for value, cell in zip(rows[0], first, strict=True)
+        ]
+        listed = ",\n    ".join(f"({', '.join(row)})" for row in (typed, *others))
+        self.tables.append((f"{name}({', '.join(columns)})", f"VALUES\n    {listed}"))
+        return name
 
     def join_table(self, table: str, alias: str, key: str) -> None:
         """Join a table to the next step."""

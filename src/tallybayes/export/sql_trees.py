@@ -1,16 +1,14 @@
-"""SQL of trees: a CASE expression for each tree and class."""
+"""SQL of trees: rows go down by joins with a table of nodes, one join for each level of the trees."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tallybayes.data.sql.row_arrays import Array
-from tallybayes.data.sql.sql_arrays import balanced
 from tallybayes.errors import ExportError
-from tallybayes.export.portable_scorer import Leaves
+from tallybayes.export.portable_scorer import LARGEST, Leaves
 from tallybayes.export.portable_trees import decisions_of
 
 if TYPE_CHECKING:
@@ -18,9 +16,12 @@ if TYPE_CHECKING:
 
     from tallybayes.export.sql_query import SqlQuery
 
-MOST_NUMBERS = 200_000  # of leaves by class in a query
-_STEP = 2_000  # of these in a step: databases plan large expressions slowly
-_MOST_COLUMNS = 400  # of all steps
+MOST_NUMBERS = 1_000_000  # of leaves by class in a query
+_CHILD = (
+    "CASE WHEN n.codes <> '' THEN CASE SUBSTR(n.codes, CAST(c.v AS INTEGER) + 1, 1) WHEN '1' THEN n.upper "
+    "ELSE n.lower END WHEN c.v IS NULL THEN n.other WHEN c.v >= n.cut THEN n.upper ELSE n.lower END"
+)
+_NEXT = f"CASE WHEN n.level IS NULL THEN w.node ELSE {_CHILD} END"  # leaves stay
 
 
 class LeavesQuery:
@@ -30,10 +31,6 @@ class LeavesQuery:
         self.query = query
         self.leaves = leaves
         self.cells = [str(cell.value[0]) for cell in cells]
-        self.n_codes = [
-            2 + len(edges if levels is None else levels)
-            for edges, levels in zip(leaves.edges, leaves.levels, strict=True)
-        ]
         self.decisions = decisions_of(leaves.trees, 0, len(leaves.trees))
         n_leaves, n_classes = leaves.values.shape
         if n_leaves * n_classes > MOST_NUMBERS:
@@ -44,60 +41,80 @@ class LeavesQuery:
             )
 
     def sums(self) -> list[Array]:
-        """Add the steps that compute the sums by group, and return these, (classes,) each."""
-        classes = self.leaves.values.T.astype(np.float64)
-        n_steps = max(1, min(classes.size // _STEP, _MOST_COLUMNS // len(classes)))
-        step_of = self.leaves.trees.leaf_starts[:-1] * n_steps // classes.shape[1]
-        sums = []
-        for first, last in pairwise(self.leaves.groups.tolist()):
-            bounds = np.flatnonzero(np.diff(step_of[first:last], prepend=-1, append=n_steps)) + first
-            parts = []
-            for start, end in pairwise(bounds.tolist()):
-                roots = self.decisions.roots[start:end].tolist()
-                added = [balanced([self._value_of(node, values) for node in roots]) for values in classes]
-                parts += self.query.step(f"trees_{start}", **{f"t{start}_": self.query.array(added)})
-            sums.append(self.query.total(parts))
-        return sums
+        """Add the queries that compute the sums by group, and return these, (classes,) each."""
+        query = self.query
+        n_groups, n_classes = len(self.leaves.groups) - 1, self.leaves.values.shape[1]
+        weights = [f"w{k}" for k in range(n_classes)]
+        nodes = np.flatnonzero(self.decisions.leaf >= 0)
+        values = self.leaves.values[self.decisions.leaf[nodes]].astype(np.float64).tolist()
+        rows = [[node, *row] for node, row in zip(nodes.tolist(), values, strict=True)]
+        leaves = query.add_rows("leaves", ["level", *weights], rows)
+        summed = [
+            f"SUM(CASE WHEN w.g = {group} THEN l.{weight} ELSE 0e0 END)" if n_groups > 1 else f"SUM(l.{weight})"
+            for group in range(n_groups)
+            for weight in weights
+        ]
+        columns = ", ".join(f"{value} AS s{number}" for number, value in enumerate(summed))
+        found = f"{self._walk()} AS w JOIN {leaves} AS l ON l.level = w.node"
+        sums = query.add_branch("sums", f"SELECT w.r0, {columns}\n  FROM {found}\n  GROUP BY w.r0")
+        query.joins.append(f"\n  JOIN {sums} AS s ON s.r0 = a.r0")
+        named = np.array([f"s.s{number}" for number in range(len(summed))]).reshape(n_groups, n_classes)
+        return query.step("trees", **{f"t{group}_": query.array(list(named[group])) for group in range(n_groups)})
 
-    def _value_of(self, node: int, values: np.ndarray) -> str:
-        """Return an expression of the value of the leaf below a node."""
+    def _walk(self) -> str:
+        """Add the queries from the roots to the leaves; return the name of the last: rows, groups and nodes."""
+        query, decisions = self.query, self.decisions
+        group = np.repeat(np.arange(len(self.leaves.groups) - 1), np.diff(self.leaves.groups))
+        roots = query.add_rows("roots", ["level", "g"], np.stack([decisions.roots, group], axis=1).tolist())
+        start = f"SELECT a.r0, t.g, t.level AS node\n  FROM {query.last} AS a CROSS JOIN {roots} AS t"
+        if not decisions.depth:
+            return query.add_branch("walk", start)
+        nodes = query.add_rows("nodes", ["level", "x", "lower", "upper", "other", "cut", "codes"], self._nodes())
+        cells = self._cells_by_column()
+        # The second condition on nodes is redundant: by it PostgreSQL expects few rows, and does not compile the query.
+        below = f"SELECT w.r0, w.g, {_CHILD} AS node\n  FROM {{}} AS w JOIN {nodes} AS n ON n.level = w.node "
+        below += f"AND n.level + 0 = w.node\n  JOIN {cells} AS c ON c.k = w.r0 * {len(self.cells)} + n.x"
+        if query.dialect.recursive:
+            return query.add_branch("walk", f"{start}\n  UNION ALL\n  {below}")
+        walk = query.add_branch("walk", start)
+        for _ in range(decisions.depth):
+            walk = query.add_branch(
+                "walk", below.replace("{}", walk).replace(" JOIN ", " LEFT JOIN ").replace(_CHILD, _NEXT)
+            )
+        return walk
+
+    def _cells_by_column(self) -> str:
+        """Add a query with a row for each row and column, and return its name.
+
+        Rows and columns have one key, so that databases join cells last, after the nodes that name the columns.
+        """
+        query, used = self.query, np.unique(self.decisions.column[self.decisions.leaf < 0]).tolist()
+        table = query.add_rows("columns", ["x"], [[column] for column in used])
+        cells = " ".join(f"WHEN {column} THEN {query.dialect.cast(self.cells[column])}" for column in used)
+        key = f"a.r0 * {len(self.cells)} + t.x AS k"
+        rows = f"SELECT {key}, CASE t.x {cells} END AS v\n  FROM {query.last} AS a CROSS JOIN {table} AS t"
+        return query.add_branch("cells_by_column", rows)
+
+    def _nodes(self) -> list[list[int | float | str]]:
+        """Return the inner nodes: number, column, child of low, of high and of missing values, cut or codes."""
         _, column, rule, goes_right, children, leaf = self.decisions
-        if leaf[node] >= 0:
-            return self.query.literal(float(values[leaf[node]]))
-        right = goes_right[rule[node], : self.n_codes[column[node]]]
-        if right.all() or not right.any():
-            return self._value_of(int(children[node, int(right[0])]), values)
-        cell, edges = self.cells[column[node]], self.leaves.edges[column[node]]
-        is_level = self.leaves.levels[column[node]] is not None
-        right, holds = (~right, False) if right[0] else (right, True)  # missing cells do not fulfil a comparison
-        condition = level_condition(cell, right) if is_level else number_condition(cell, right, edges)
-        then, otherwise = (self._value_of(int(children[node, int(side == holds)]), values) for side in (True, False))
-        return f"CASE WHEN {condition} THEN {then} ELSE {otherwise} END"
+        conditions: dict[tuple[int, int], tuple[bool, int, float, str]] = {}
+        rows = []
+        for node in np.flatnonzero(leaf < 0).tolist():
+            key = int(column[node]), int(rule[node])
+            if key not in conditions:
+                conditions[key] = self._condition(key[0], goes_right[key[1]])
+            swapped, other, cut, codes = conditions[key]
+            pair = children[node].tolist()
+            rows.append([node, key[0], *(pair[::-1] if swapped else pair), pair[other], cut, codes])
+        return rows
 
-
-def level_condition(code: str, selected: np.ndarray) -> str:
-    """Return the condition that a code is selected; code 0 is not."""
-    positions = np.flatnonzero(selected)
-    if positions[-1] - positions[0] + 1 == len(positions) > 2:
-        return f"{code} BETWEEN {positions[0]} AND {positions[-1]}"
-    others = np.flatnonzero(~selected)
-    few, operator = (positions, "IN") if len(positions) <= len(others) else (others, "NOT IN")
-    return f"{code} {operator} ({', '.join(map(str, few.tolist()))})"
-
-
-def number_condition(x: str, selected: np.ndarray, edges: Sequence[float]) -> str:
-    """Return the condition that the bin of a number is selected; missing numbers, of code 0, are not.
-
-    Parameters
-    ----------
-    x : str
-    selected : bool array of shape (edges + 2,)
-    edges : sequence of float
-    """
-    steps = np.flatnonzero(np.diff(np.append(selected, False)))  # the last codes before changes
-    runs = []
-    for low, high in zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True):
-        bounds = [f"{x} >= {edges[low - 1]!r}"] if low else []
-        bounds += [f"{x} < {edges[high - 1]!r}"] if high <= len(edges) else []
-        runs.append(" AND ".join(bounds) or f"{x} IS NOT NULL")
-    return " OR ".join(f"({run})" for run in runs) if len(runs) > 1 else runs[0]
+    def _condition(self, column: int, goes_right: np.ndarray) -> tuple[bool, int, float, str]:
+        """Return whether children are swapped, the child of missing cells, and the cut or the codes that go right."""
+        levels, edges = self.leaves.levels[column], self.leaves.edges[column]
+        right = goes_right[: 2 + len(edges if levels is None else levels)]
+        if levels is not None:
+            return False, 0, 0.0, "".join("01"[int(one)] for one in right)
+        swapped, other = bool(right[1]), int(right[0])
+        changes = np.flatnonzero(np.diff(right[1:]))  # at most one
+        return swapped, other, float(edges[changes[0]]) if len(changes) else 2 * LARGEST, ""

@@ -58,7 +58,6 @@ MEMBERS = {  # the view and the parameters
     "CountForest": (RawColumns(NAMES[::-1], ("a",)), {"n_trees": 6}),
     "CountBoosting": (RawColumns(NAMES), {"max_trees": 5, "max_depth": 3}),
 }
-GENERATIVE = list(MEMBERS)[:4]  # whose queries are small
 
 
 def ensemble(frame, names):
@@ -82,14 +81,16 @@ def model(frame):
 
 
 @pytest.mark.parametrize("dialect", QUICK)
-def test_sql_has_the_probabilities(dialect, frame, request):
-    test_sql_export.check(ensemble(frame, GENERATIVE), Database(dialect, request), strange(frame), TIGHT)
-
-
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
 def test_sql_of_all_members(dialect, model, frame, request):
     test_sql_export.check(model, Database(dialect, request), strange(frame), TIGHT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names", [["CountForest"], ["NaiveBayes", "GaussianDiscriminant"], ["TreeAugmentedNaiveBayes"]]
+)
+def test_members_on_spark(names, frame, request):
+    test_sql_export.check(ensemble(frame, names), Database("spark", request), strange(frame), TIGHT)
 
 
 def test_onnx_has_the_probabilities(model, frame):
@@ -124,20 +125,13 @@ def test_a_selected_ensemble_of_an_array():
     model = tb.AutoClassifier().fit(X, y)
     check_onnx(model, X)
     asked = pd.DataFrame(X, columns=list("01234")).assign(id=range(300)).iloc[:50]
-    model = without_trees(model).fit(X, y)
-    found = Database("duckdb", None).ask(model.to_sql("duckdb", "rows", keep="id"), asked)
+    found = Database("sqlite", None).ask(model.to_sql("sqlite", "rows", keep="id"), asked)
     np.testing.assert_allclose([row[2:] for row in found], model.predict_proba(X[:50]), rtol=0, atol=TIGHT)
-
-
-def without_trees(model):
-    """The ensemble without members whose query is large."""
-    specs = [member.spec for member in model.members_ if member.spec.trees is None]
-    return tb.AutoClassifier(spec=EnsembleSpec(tuple(specs)))
 
 
 def test_dates_are_read_as_their_parts(frame):
     rows = frame.assign(day=pd.date_range("2024-01-01", periods=len(frame)))
-    model = without_trees(tb.AutoClassifier().fit(rows, "class")).fit(rows, "class")
+    model = tb.AutoClassifier().fit(rows, "class")
     asked = rows.drop(columns="class").iloc[:30].assign(id=range(30), day=rows["day"][:30].astype(str))
     found = Database("sqlite", None).ask(model.to_sql("sqlite", "rows", keep="id"), asked)
     np.testing.assert_allclose([row[2:] for row in found], model.predict_proba(rows[:30]), rtol=0, atol=TIGHT)

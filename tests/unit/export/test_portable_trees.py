@@ -19,7 +19,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(params=QUICK)
+@pytest.fixture(params=[*QUICK, pytest.param("spark", marks=pytest.mark.slow)])
 def database(request):
     return Database(request.param, request)
 

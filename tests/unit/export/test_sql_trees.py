@@ -1,12 +1,13 @@
-"""The size of the query of trees is limited."""
-
-import sqlite3
+"""Queries of trees: their size is limited, and databases plan deep trees with many leaves."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tallybayes as tb
 from tallybayes.export import sql_trees
+from tests.unit.export import test_sql_export
+from tests.unit.export.test_sql_export import Database
 
 
 def test_large_forests_raise(monkeypatch):
@@ -20,26 +21,13 @@ def test_large_forests_raise(monkeypatch):
         model.to_sql("duckdb", "rows")
 
 
-def selections(n):
-    """All choices of some of n codes, without code 0, which is missing."""
-    return [(bits >> np.arange(n)) & 1 == 1 for bits in range(2, 2**n, 2)]
-
-
-@pytest.mark.parametrize("n", [2, 3, 7])
-def test_conditions_hold_for_the_selected_levels(n):
-    with sqlite3.connect(":memory:") as connection:
-        for selected in selections(n):
-            text = sql_trees.level_condition("c", selected)
-            cases = ", ".join(f"(SELECT {text} FROM (SELECT {code} AS c))" for code in range(n))
-            assert list(connection.execute(f"SELECT {cases}").fetchone()) == selected.tolist()
-
-
-@pytest.mark.parametrize("n", [2, 3, 7])
-def test_conditions_hold_for_the_selected_bins(n):
-    edges = [-1.5, 0.0, 1e-30, 2.0, 1e30][: n - 2]
-    numbers = ["NULL", "-1e99", *map(repr, edges)]  # of the codes
-    with sqlite3.connect(":memory:") as connection:
-        for selected in selections(n):
-            text = sql_trees.number_condition("x", selected, edges)
-            cases = ", ".join(f"(SELECT CASE WHEN {text} THEN 1 ELSE 0 END FROM (SELECT {x} AS x))" for x in numbers)
-            assert list(connection.execute(f"SELECT {cases}").fetchone()) == selected.tolist()
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgresql"])
+def test_deep_trees_with_many_leaves(dialect, request):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.normal(size=(900, 4)), columns=list("abcd")).assign(
+        level=rng.choice(list("uvwxyz"), 900), y=rng.choice(["p", "q"], 900)
+    )
+    model = tb.CountForest(200, min_leaf=1).fit(frame, "y")  # without structure, so that trees are deep
+    assert len(model.counts_.sums[0]) > 33_000
+    asked = frame.drop(columns="y").assign(id=range(900), a=frame["a"].where(rng.random(900) < 0.9))[:40]
+    test_sql_export.check(model, Database(dialect, request), asked, 1e-11)

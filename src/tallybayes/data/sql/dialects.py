@@ -54,6 +54,9 @@ class Dialect:
     label = "TEXT"  # the type as which strings are compared
     materialized = ""  # keyword that prevents inlining of WITH queries
     greatest = "GREATEST"
+    json_rows = ""  # query of rows in a JSON text, for databases that read long lists of VALUES badly
+    recursive = True  # whether a WITH query may read itself without a limit of rows
+    row_number = "ROW_NUMBER() OVER ()"  # in the order of the table
     number_of = "CAST({} AS DOUBLE PRECISION)"  # a number, with NaN as NULL
     date_parts: ClassVar = {
         "year": "CASE WHEN ISFINITE({0}) THEN CAST(EXTRACT(YEAR FROM {0}) AS INTEGER) END",

@@ -30,6 +30,8 @@ class SparkText(Dialect):
     double = "DOUBLE"
     label = "STRING"
     number_of = "NANVL(CAST({} AS DOUBLE), NULL)"
+    recursive = False
+    row_number = "MONOTONICALLY_INCREASING_ID()"
     date_parts: ClassVar = {
         "year": "YEAR({})",
         "month": "MONTH({})",
