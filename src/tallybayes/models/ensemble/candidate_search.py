@@ -22,7 +22,7 @@ from tallybayes.models.ensemble.ensemble_spec import TREES, EnsembleSpec, Member
 from tallybayes.models.ensemble.feature_views import numbers_of
 from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry, interval
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
-from tallybayes.models.ensemble.stacking import pool_log_proba, pooled_weights
+from tallybayes.models.ensemble.stacking import eliminate_members, pool_log_proba
 from tallybayes.models.inputs.features import is_name
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
@@ -147,21 +147,21 @@ class _Ensemble(NamedTuple):
 
     @classmethod
     def of(cls, members: list[CandidateModel], candidates: CandidateModels) -> _Ensemble:
-        """Pool the members, in order of decreasing weight, without those of negligible weight.
+        """Pool the members, in order of decreasing weight, without those that the pool does as well without.
 
-        The generative member of the largest weight is always kept: it has parameters of columns and classes.
+        The generative member of the lowest loss is always kept: it has parameters of columns and classes.
         """
         proba = np.stack([calibrated_proba(member.scores, member.tempering) for member in members], axis=1)
-        weights = pooled_weights(proba, candidates.codes, candidates.scored_weight)
-        kept = weights >= min(_LEAST_WEIGHT, weights.max())
         generative = [k for k, member in enumerate(members) if member.kind not in TREES]
-        if generative:
-            heaviest = max(generative, key=lambda k: weights[k])
-            weights[heaviest] = max(weights[heaviest], _LEAST_WEIGHT)
-            kept[heaviest] = True
-        order = [k for k in np.argsort(-weights, kind="stable").tolist() if kept[k]]
-        specs = tuple(MemberSpec.of(members[k], float(weights[k]), candidates.classes) for k in order)
-        pooled = pool_log_proba(np.log(proba[:, order].swapaxes(0, 1)), weights[order].tolist())
+        losses = [float(np.average(one.losses, weights=candidates.scored_weight)) for one in members]
+        best = min(generative, key=losses.__getitem__, default=None)
+        kept, weights = eliminate_members(proba, candidates.codes, candidates.scored_weight, best)
+        weights = np.maximum(weights, _LEAST_WEIGHT)
+        by_weight = np.argsort(-weights, kind="stable").tolist()
+        order, weights = [kept[k] for k in by_weight], weights[by_weight]
+        pairs = zip(order, weights.tolist(), strict=True)
+        specs = tuple(MemberSpec.of(members[k], one, candidates.classes) for k, one in pairs)
+        pooled = pool_log_proba(np.log(proba[:, order].swapaxes(0, 1)), weights.tolist())
         return cls(EnsembleSpec(specs), np.exp(pooled))
 
 
