@@ -58,7 +58,9 @@ class CompiledEM:
         The factors in the families that score rows.
     table : Table
         The rows to fit, without missing cells in factors of a full covariance.
-    weight : ndarray of shape (n,), or None
+    codes : ndarray of int of shape (n,)
+        The group of every row; −1 where it is unknown.
+    weight : ndarray of shape (n,)
     """
 
     def __init__(
@@ -66,7 +68,8 @@ class CompiledEM:
         counter: SoftCounter,
         factors: Sequence[Factor],
         table: Table,
-        weight: np.ndarray | None,
+        codes: np.ndarray,
+        weight: np.ndarray,
     ) -> None:
         self.counter = counter
         self.families: list[Family] = [factor.family for factor in factors]
@@ -83,7 +86,16 @@ class CompiledEM:
             center, least = (np.ravel(part).astype(float) for part in (like.mean, least_variance(like)))
             numbers.append((table.numbers(factor.columns), isinstance(family, _FULL), *tied, center, least))
         self._centers = [item[4] for item in numbers]
-        self._em = active.module.MixtureEM(table.n_rows, self.n_groups, numbers, levels, weight, None, threads(0))
+        weighs = weight.strides != (0,) and bool((weight != 1).any())
+        self._em = active.module.MixtureEM(
+            table.n_rows,
+            self.n_groups,
+            numbers,
+            levels,
+            np.ascontiguousarray(weight) if weighs else None,
+            codes.astype(np.int64) if (codes >= 0).any() else None,
+            threads(0),
+        )
 
     def _sizes(self, number: int) -> list[int]:
         return [len(domain.levels) for domain in self.counter.level_domains(number)]
@@ -163,7 +175,7 @@ class CompiledEM:
         return CompiledSums(classes, statistics, log_likelihood, entropy)
 
 
-def is_supported(factors: Sequence[Factor], table: Table) -> bool:
+def is_supported(factors: Sequence[Factor]) -> bool:
     """Return whether compiled code fits these factors."""
     return hasattr(active.module, "MixtureEM") and all(
         type(factor.family) in _GAUSSIAN if not factor.level_columns else type(factor.family) is Categorical

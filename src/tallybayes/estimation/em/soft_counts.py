@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -35,6 +35,7 @@ from tallybayes.tally.text_selection import as_word_factor
 
 _SEEDING_ROWS = 2_500  # rows from which centers are chosen, of up to 10 groups; at most four times as many
 _ROWS_PER_CENTER = 250
+_CHUNK = 1 << 16  # rows that are searched for missing cells together
 
 
 class AssignNearest(NamedTuple):
@@ -229,10 +230,9 @@ class SoftCounter:
         The center of a group with labeled rows is their mean; the other centers are from k-means++ on unlabeled rows.
         """
         labeled = np.flatnonzero(codes >= 0)
-        unlabeled = np.flatnonzero(codes < 0)
+        unlabeled = np.flatnonzero(codes < 0) if len(labeled) else range(len(codes))
         most = min(max(_SEEDING_ROWS, _ROWS_PER_CENTER * n_groups), 4 * _SEEDING_ROWS)
-        if len(unlabeled) > most:
-            unlabeled = unlabeled[np.sort(rng.choice(len(unlabeled), most, replace=False, shuffle=False))]
+        unlabeled = np.array(unlabeled) if len(unlabeled) <= most else _sample(unlabeled, most, rng)
         sample = table.rows(unlabeled)
         seed = int(rng.integers(2**31))
         features = []
@@ -294,8 +294,17 @@ def rows_with_missing(table: Table, factors: Iterable[Factor]) -> np.ndarray:
     incomplete = np.zeros(table.n_rows, dtype=bool)
     for factor in factors:
         if factor.family.requires_complete_rows:
-            incomplete |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
+            cells = table.numbers(factor.columns)
+            for start in range(0, table.n_rows, _CHUNK):
+                part = slice(start, start + _CHUNK)
+                incomplete[part] |= np.isnan(chunk_of(cells, part)).any(axis=1)
     return incomplete
+
+
+def _sample(numbers: Sequence[int] | np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return some of the numbers, without repetition, in ascending order."""
+    drawn = np.sort(rng.choice(len(numbers), n, replace=False, shuffle=False))
+    return drawn if isinstance(numbers, range) else np.asarray(numbers)[drawn]
 
 
 def _pooled(factor: Factor, table: Table) -> Any:

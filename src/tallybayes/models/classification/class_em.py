@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.data.table import Table
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.compiled_em import CompiledEM, is_supported
+from tallybayes.estimation.em.compiled_em import CompiledEM, CompiledRun, is_supported
 from tallybayes.estimation.em.em_loop import EMResult, EMSummary
 from tallybayes.estimation.em.em_objective import (
     EMObjective,
@@ -44,6 +45,7 @@ from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior
 from tallybayes.warnings import warn
 
+_MOST_LABELED = 5  # labeled rows are scored by compiled EM if these times the unlabeled rows are more than all rows
 _CELLS = (
     1 << 21
 )  # elements of the responsibilities of a block of rows: they are computed, used and dropped block by block
@@ -156,14 +158,14 @@ class ClassEM:
     def run(self) -> tuple[Tally, EMSummary]:
         """Run EM from the labeled rows or, if some class has none, from several k-means++ initializations."""
         starts: Iterable[Callable[[], Any]] = self._starts([self._from_labels])
+        is_worth = len(self.codes) * _MOST_LABELED > len(self.rows[1])
+        if self.unlabeled and is_worth and not self.incomplete and is_supported(self.model.scored):
+            self.compiled = CompiledEM(self.counter, self.model.scored, *self.rows)
         if not self.named.all():
             # The priors are resolved from the first initialization and then fixed, so it should be the best one.
             rng = random_generator(self.settings.random_state)
             seeds = self.counter.kmeans_assigners(*self.rows, self.settings.n_init, rng)
             starts = self._starts([partial(self._from_seeds, nearest) for nearest in seeds])
-            if not (self.named.any() or self.incomplete) and is_supported(self.model.scored, self.counter.table):
-                weight = np.ascontiguousarray(self.weights) if self.weighted else None
-                self.compiled = CompiledEM(self.counter, self.model.scored, self.table, weight)
         if self.model.initial is not None:
             starts = [partial(self._from_model, self.model.initial)]
         has_class_prior = self.unlabeled and isinstance(self.settings.class_prior, Dirichlet)
@@ -322,8 +324,11 @@ class ClassEM:
 
     # ---- Initialization -------------------------------------------------------------------------------------------
 
-    def _from_labels(self, n_steps: int) -> ExpectedStatistics:
+    def _from_labels(self, n_steps: int) -> ExpectedStatistics | EMResult:
         """Initialize from the labeled rows, then take ``n_steps`` iterations under default priors."""
+        done = self._run_compiled(self._begin_at_labels, n_steps)
+        if done:
+            return done
         start = self._started(lambda part, _: self._labeled_responsibilities(part))
         if not self.unlabeled:
             return start
@@ -375,7 +380,7 @@ class ClassEM:
         Compiled EM runs until convergence, if it can, and once for initializations with the same centers.
         """
         same = (done for other, n, done in self.runs if n == n_steps and nearest.has_same_centers(other))
-        done = next(same, None) or (self.compiled and self._run_compiled(self.compiled, nearest, n_steps))
+        done = next(same, None) or self._run_compiled(partial(self._begin_at_centers, nearest), n_steps)
         if done:
             self.found = done.parameters
             self.runs.append((nearest, n_steps, done))
@@ -390,20 +395,45 @@ class ClassEM:
         start = self._started(responsibilities_of)
         return start if self.objective.has_prior else self._after_e_steps(start, n_steps)
 
-    def _run_compiled(self, em: CompiledEM, nearest: AssignNearest, n_steps: int) -> EMResult | None:
-        """Return the result of compiled EM; None if a class lost its rows or its variance, or a prior is unusual."""
+    def _begin_at_labels(self, em: CompiledEM, n_steps: int) -> bool:
+        """Take iterations of compiled EM from the labeled rows; return False if it failed."""
+        known = self._known(self.fixed)
+        self._resolve(known)
+        with nullcontext() if self.objective.has_prior else self.objective.with_default_priors(known.statistics):
+            found, _ = self.maximize(self.fixed)
+            begun = not self.objective.has_constant_columns and em.expect(
+                found.log_prior, [scored.parameters for scored in found.scored]
+            )
+            begun = begun and (n_steps == 1 or self._iterate(em, n_steps - 1) is not None)
+        if begun:
+            self._resolve(self._known(_expected(em)))  # the prior is resolved from all rows
+        return begun
+
+    def _begin_at_centers(self, nearest: AssignNearest, em: CompiledEM, n_steps: int) -> bool:
+        """Assign the rows to centers; without a prior, take iterations of compiled EM. Return False if it failed.
+
+        Default priors, also under maximum likelihood, give positive variances to classes with one or two rows.
+        """
         if not em.expect(np.full(self.n_classes, -np.log(self.n_classes)), nearest.parameters(), hard=True):
-            return None
+            return False
         known = self._known(_expected(em))
         if not self.settled:
             self._resolve(known)
-        if not self.objective.has_prior:
-            with self.objective.with_default_priors(known.statistics):
-                if not self._set_priors(em) or em.iterate(n_steps, **self.objective.settings) is None:
-                    return None
-        if not self._set_priors(em):
+        if self.objective.has_prior:
+            return True
+        with self.objective.with_default_priors(known.statistics):
+            return self._iterate(em, n_steps) is not None
+
+    def _iterate(self, em: CompiledEM, n_steps: int) -> CompiledRun | None:
+        """Run compiled EM; return None if a class lost its rows or its variance, or a prior is not supported."""
+        return em.iterate(n_steps, **self.objective.settings) if self._set_priors(em) else None
+
+    def _run_compiled(self, begin: Callable[[CompiledEM, int], bool], n_steps: int) -> EMResult | None:
+        """Return the result of compiled EM; None if it does not support the model, or failed."""
+        em = self.compiled
+        if em is None or not begin(em, n_steps):
             return None
-        done = em.iterate(self.objective.max_iter, **self.objective.settings)
+        done = self._iterate(em, self.objective.max_iter)
         if done is None:
             return None
         log_prior, parameters = em.parameters()
@@ -413,8 +443,8 @@ class ClassEM:
         density = self._class_prior_distribution()
         constant += 0.0 if density is None else self._at(density, np.exp(log_prior))
         history = [value + constant for value in done.history]
-        found = MStepResult(log_prior, scored)
-        return EMResult(expected, found, history, done.converged, em.sums().log_likelihood)
+        self.found = MStepResult(log_prior, scored)
+        return EMResult(expected, self.found, history, done.converged, em.sums().log_likelihood)
 
     def _set_priors(self, em: CompiledEM) -> bool:
         """Set the priors of compiled EM, and return whether it supports them."""

@@ -6,12 +6,13 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import ClassifierTags
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.parameter_checks import check_count
+from tallybayes._utils.parameter_checks import is_integer_at_least
 from tallybayes.data.open_source import open_source
-from tallybayes.errors import StatisticsError
+from tallybayes.errors import DataError, StatisticsError, short_repr
 from tallybayes.estimation.em.em_objective import check_n_groups, initial_model, plot_convergence
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
@@ -44,7 +45,9 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
 
     Parameters
     ----------
-    n_components : int, default 2
+    n_components : int or "auto", default 2
+        With "auto", `fit` tries 1, 2, 3, … components until the Bayesian information criterion (``bic_``) did not fall
+        twice, and keeps the lowest.
     columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
         As for `NaiveBayes`; ``"suggest"`` considers each column on its own, because no class is known.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
@@ -88,7 +91,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         columns: Columns = "auto",
         *,
         estimate: str = "bayes",
@@ -122,7 +125,12 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
     @property
     def n_classes(self) -> int:
         """The number of components."""
-        return self.n_components
+        return len(self.classes_) if self.n_components == "auto" else int(self.n_components)
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """The mixing weights p(component)."""
+        return np.exp(self.class_log_prior_)
 
     @property
     def evidence_lower_bound_(self) -> float:
@@ -262,12 +270,28 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         """
         initial = initial_model(self, initial)
         if initial is not None:
-            check_n_groups(len(initial.classes_), "components", "n_components", self.n_components)
-        check_count("n_components", self.n_components)
+            check_n_groups(len(initial.classes_), "components", "n_components", self.n_classes)
+        if self.n_components == "auto":
+            return self._fit_lowest_bic(X, sample_weight)
+        if not is_integer_at_least(self.n_components, 1):
+            expected = "a whole number of at least 1, or 'auto'"
+            raise DataError.wrong_type("n_components", short_repr(self.n_components), expected)
         X = X if open_source(X) is None else open_features(X)  # EM needs all rows in memory
         no_labels = np.broadcast_to(np.nan, (open_features(X).n_rows,))
         classifier_fit.fit_initial(self, X, no_labels, sample_weight, initial=initial)
         self.input_format_ = self.input_format_._replace(y_dtype=np.dtype(np.int64))
+        return self
+
+    def _fit_lowest_bic(self, X: Rows, sample_weight: SampleWeights) -> Self:
+        """Fit mixtures of 1, 2, 3, … components, and keep the one with the lowest Bayesian information criterion."""
+        X = X if open_source(X) is None else open_features(X)  # an iterator yields its batches once
+        models: list[Self] = []
+        for n_components in range(1, open_features(X).n_rows + 1):
+            models.append(clone(self).set_params(n_components=n_components).fit(X, sample_weight=sample_weight))
+            best = min(models, key=lambda model: model.bic_)
+            if n_components - best.n_classes == 2:
+                break
+        vars(self).update(vars(best) | self.get_params(deep=False))
         return self
 
     def score(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> float:

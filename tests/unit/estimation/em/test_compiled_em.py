@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 import tallybayes as tb
@@ -164,6 +165,25 @@ def test_the_objective_never_falls(seed):
             assert (np.diff(history) >= 0).all()
     rows = {"a": rng.integers(0, 4, 100).astype(str), "b": rng.integers(0, 3, 100).astype(str)}
     assert (np.diff(fitted(rows, estimate="mle", tol=0.0).history_) >= 0).all()
+
+
+@pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
+@pytest.mark.parametrize("which", ["naive Bayes", "full", "tied", "new classes"])
+def test_unlabeled_rows_as_in_python(monkeypatch, which, estimate):
+    X, rng = numbers() + 5 * (np.arange(700) % 3)[:, None], np.random.default_rng(0)
+    y = np.where(rng.random(700) < 0.7, None, np.arange(700) % 3)
+    options = {"estimate": estimate, "unlabeled": "em", "unlabeled_weight": 0.5, "max_iter": 30}
+    if which == "new classes":
+        y = np.where(np.arange(700) % 3 == 0, y, None)
+        model = tb.NaiveBayes(n_classes=3, random_state=0, **options)
+    else:
+        model = tb.NaiveBayes(**options) if which == "naive Bayes" else tb.GaussianDiscriminant(which, **options)
+    weight = rng.uniform(0.5, 2.0, 700)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one = sklearn.base.clone(model).fit(X, y, sample_weight=weight)
+        monkeypatch.setattr(class_em, "is_supported", lambda *_: False)
+        check_equal(one, model.fit(X, y, sample_weight=weight))
 
 
 def test_a_collapsed_class_raises_as_in_python(in_python):

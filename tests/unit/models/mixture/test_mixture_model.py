@@ -397,3 +397,17 @@ FULL = tb.MultivariateGaussian()
 @parametrize_with_checks([mixture(4, **ROUGH), mixture(2, FULL, estimate="map", **ROUGH)])
 def test_keeps_the_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_the_number_of_components_by_bic(n_components):
+    rng = np.random.default_rng(n_components)
+    rows = rng.normal(size=(300, 2)) + 8.0 * rng.integers(0, n_components, 300)[:, None]
+    model = tb.Mixture("auto", random_state=0).fit(rows)
+    assert model.get_params()["n_components"] == "auto"
+    assert len(model.classes_) == model.n_classes == n_components
+    others = [tb.Mixture(k, random_state=0).fit(rows).bic_ for k in range(1, 5)]
+    assert model.bic_ == min(others)
+    np.testing.assert_allclose(model.weights_, np.exp(model.class_log_prior_))
+    with pytest.raises(DataError, match="n_components is 'few'; expected a whole number of at least 1, or 'auto'"):
+        tb.Mixture("few").fit(rows)
