@@ -328,6 +328,27 @@ def _mixtures(family: Any, name: str) -> Any:
     return lambda: ours.fit(X), lambda: theirs.fit(X)
 
 
+def _add_whole_fits() -> None:
+    families = {"diag": tb.Gaussian(), "full": tb.MultivariateGaussian(), "tied": tb.TiedMultivariateGaussian()}
+    for name, family in families.items():
+
+        @case(f"mixture, {name}: whole fit with its initialization")
+        def _(name: str = name, family: Any = family) -> Any:
+            X = measured(20_000, 20) + 2.0 * np.random.default_rng(0).integers(0, 8, 20_000)[:, None]
+            options: dict[str, Any] = {"max_iter": 5, "tol": 1e-300, "random_state": 0}
+            ours = tb.Mixture(8, family, estimate="mle", n_init=1, **options)
+            theirs = GaussianMixture(8, covariance_type=name, **options)
+            return lambda: ours.fit(X), lambda: theirs.fit(X)
+
+    @case("mixture: whole fit of 150 rows, three starts")
+    def _() -> Any:
+        X = measured(150, 4) + 3.0 * (np.arange(150) % 3)[:, None]
+        ours, theirs = tb.Mixture(3, random_state=0), GaussianMixture(3, n_init=3, random_state=0)
+        return lambda: ours.fit(X), lambda: theirs.fit(X)
+
+
+_add_whole_fits()
+
 # Hidden Markov models, against NumPy over all sequences at once.
 
 
