@@ -53,6 +53,7 @@ bool maximize_diagonal(GaussianBlock& block, const GaussianSums& sums, size_t n_
 bool maximize_full(GaussianBlock& block, const GaussianSums& sums, size_t n_classes, const Vector& scatter) {
   const size_t d = block.n_columns(), size = d * d, matrices = block.tied_classes ? 1 : n_classes;
   Vector total(block.scale), weight(block.rows);
+  for (size_t cell = 0; cell < size && block.light; cell++) total[cell] += block.total[cell];
   for (size_t k = 0; k < n_classes; k++) {
     const size_t to = block.tied_classes ? 0 : k;
     for (size_t cell = 0; cell < size; cell++) total[to * size + cell] += scatter[k * size + cell];
@@ -73,10 +74,26 @@ bool maximize_full(GaussianBlock& block, const GaussianSums& sums, size_t n_clas
   return true;
 }
 
+// The scatter of all rows about the center.
+Vector total_scatter(const GaussianSums& sums, size_t n_classes, size_t d) {
+  Vector total(d * d, 0.0);
+  for (size_t k = 0; k < n_classes; k++) {
+    const double *first = &sums.first[k * d], *about = &sums.about[k * d], *second = &sums.second[k * d * d];
+    for (size_t i = 0; i < d; i++) {
+      for (size_t j = 0; j < d; j++) {
+        const double moved = (first[i] + sums.weight[k] * about[i]) * about[j];
+        total[i * d + j] += second[i * d + j] + (about[i] * first[j] + moved);
+      }
+    }
+  }
+  return total;
+}
+
 // New means, and the scatter about them plus the shrinkage of the means to their prior.
 bool maximize_gaussians(GaussianBlock& block, const GaussianSums& sums, size_t n_classes) {
   const size_t d = block.n_columns(), width = block.width();
   Vector scatter(n_classes * width), shift(d), drawn(d);
+  if (block.tied_full() && block.total.empty()) block.total = total_scatter(sums, n_classes, d);
   for (size_t k = 0; k < n_classes; k++) {
     for (size_t j = 0; j < d; j++) {
       const size_t cell = k * d + j;
@@ -94,7 +111,8 @@ bool maximize_gaussians(GaussianBlock& block, const GaussianSums& sums, size_t n
     for (size_t i = 0; i < d && block.full; i++) {
       for (size_t j = 0; j <= i; j++) {
         const size_t cell = k * width + i * d + j;
-        scatter[cell] = (sums.second[cell] - sums.first[k * d + i] * shift[j]) + drawn[i] * drawn[j];
+        const double second = block.light ? 0.0 : sums.second[cell];  // of all classes, in block.total
+        scatter[cell] = (second - sums.first[k * d + i] * shift[j]) + drawn[i] * drawn[j];
         scatter[k * width + j * d + i] = scatter[cell];
       }
     }
@@ -152,13 +170,24 @@ bool derive_full(GaussianBlock& block, size_t n_classes) {
     }
     block.log_norm[k] -= log_determinant;
   }
+  if (!block.tied_classes) return true;
+  block.factor.assign(n_classes * d, 1.0);
+  block.norm.assign(n_classes * d, 0.0);
+  block.shift.resize(n_classes * d);
+  for (size_t k = 0; k < n_classes; k++) {
+    block.norm[k * d] = block.log_norm[k];
+    std::copy(block.root_shift[k].begin(), block.root_shift[k].begin() + static_cast<ptrdiff_t>(d),
+              block.shift.begin() + static_cast<ptrdiff_t>(k * d));
+  }
   return true;
 }
 
 bool derive_diagonal(GaussianBlock& block, size_t n_classes) {
   const size_t cells = n_classes * block.n_columns();
   for (Vector* terms : {&block.factor, &block.shift, &block.norm}) terms->resize(cells);
+  block.common = true;
   for (size_t cell = 0; cell < cells; cell++) {
+    block.common = block.common && block.mean[cell] * block.mean[cell] <= most_far * block.spread[cell];
     if (!(block.spread[cell] > 0.0) || !std::isfinite(block.spread[cell])) return false;
     block.factor[cell] = 1.0 / std::sqrt(block.spread[cell]);
     block.shift[cell] = block.mean[cell] * block.factor[cell];

@@ -36,10 +36,10 @@ struct MixtureEM::Worker {
   Aligned<double> turned;              // [row][class], padded
   Aligned<double> density, entropy;
   Aligned<double> rows;      // of a full block, row by row, unless they are read in place
-  Aligned<double> panel, lengths, products, packed, packed_weighted;
+  Aligned<double> panel, whitened, lengths, products, packed, packed_weighted, shares;
   std::vector<uint32_t> codes, numbers;
   std::vector<uint8_t> present;
-  Vector sums, total;  // of the part; of eight rows
+  Vector sums, total;  // of the part; the weights of the classes in the chunk
   bool any_missing = false;
 };
 
@@ -52,7 +52,7 @@ void MixtureEM::reserve() {
   for (const GaussianBlock& block : gaussians) {
     gaussian_offset_.push_back(at);
     const size_t d = block.n_columns();
-    if (!block.full) {
+    if (!block.full || block.light) {
       at += n_classes + 24 * n_classes * d;
     } else {
       at += n_classes * (block.common ? product_pitch(d) : tiles(d) + tiles(d) * tiles(d));
@@ -94,14 +94,18 @@ void MixtureEM::score_chunk(Worker& worker, size_t first, size_t n) const {
     const GaussianBlock& block = gaussians[b];
     const size_t d = block.n_columns();
     const double* cells = worker.cells[b].data();
-    if (!block.full) {
+    const size_t width = length_width(d);
+    if (block.tied_full()) {
+      kernels_.multiply_triangle(cells, width / length_block, block.packed[0].data(), worker.whitened.data());
+      cells = worker.whitened.data();
+    }
+    if (!block.full || block.tied_full()) {
       for (size_t k = 0; k < n_classes; k++) {
         const NormalTerms terms{&block.factor[k * d], &block.shift[k * d], &block.norm[k * d]};
         kernels_.score_normals(cells, d, terms, worker.missing[b], scores + k * mixture_rows);
       }
       continue;
     }
-    const size_t width = length_width(d);
     double* panel = worker.panel.data();
     std::fill(panel + d * length_panel, panel + width * length_panel, 0.0);
     for (size_t start = 0; start < n; start += length_panel) {
@@ -191,8 +195,9 @@ bool MixtureEM::share_chunk(Worker& worker, size_t first, size_t n, bool hard) c
 void MixtureEM::sum_chunk(Worker& worker, size_t first, size_t n) const {
   const double* shares = worker.scores.data();
   const size_t pitch = padded_classes();
-  const bool by_row = !codes.empty() || std::any_of(gaussians.begin(), gaussians.end(),
-                                                    [](const GaussianBlock& block) { return block.common; });
+  const bool by_row = !codes.empty() || std::any_of(gaussians.begin(), gaussians.end(), [](const GaussianBlock& block) {
+    return block.full && block.common && !block.light;
+  });
   double* turned = worker.turned.data();
   if (by_row) {
     std::fill(turned, turned + mixture_rows * pitch, 0.0);
@@ -204,9 +209,16 @@ void MixtureEM::sum_chunk(Worker& worker, size_t first, size_t n) const {
     const GaussianBlock& block = gaussians[b];
     const size_t d = block.n_columns(), cells = 8 * d;
     double* sums = worker.sums.data() + gaussian_offset_[b];
+    if (block.light || (!block.full && block.common && !worker.missing[b])) {
+      kernels_.sum_squares(worker.cells[b].data(), d, shares, n_classes, sums + n_classes + cells,
+                           sums + n_classes + 2 * cells, 3 * cells);
+      for (size_t k = 0; k < n_classes; k++) sums[k] += worker.total[k];
+      continue;
+    }
     if (!block.full) {
       for (size_t k = 0; k < n_classes; k++) {
-        const NormalTerms terms{&block.factor[k * d], &block.shift[k * d], &block.norm[k * d]};
+        NormalTerms terms{&block.factor[k * d], &block.shift[k * d], &block.norm[k * d]};
+        if (block.common) terms = {ones_.data(), zeros_.data(), zeros_.data()};
         double* of_class = sums + n_classes + 3 * k * cells;
         kernels_.sum_normals(worker.cells[b].data(), d, shares + k * mixture_rows, terms,
                              {worker.missing[b] ? of_class : nullptr, of_class + cells, of_class + 2 * cells});
@@ -239,12 +251,17 @@ void MixtureEM::sum_chunk(Worker& worker, size_t first, size_t n) const {
     Vector about(d);
     for (size_t k = 0; k < n_classes; k++) {
       for (size_t j = 0; j < d; j++) about[j] = block.center[j] + block.mean[k * d + j];
-      const RowSet set{base, stride, worker.numbers.data(), n, shares + k * mixture_rows, 0};
+      RowSet set{base, stride, worker.numbers.data(), 0, worker.shares.data(), 0};
+      for (size_t i = 0; i < n; i++) {
+        worker.numbers[set.n_rows] = static_cast<uint32_t>(i);
+        worker.shares.data()[set.n_rows] = shares[k * mixture_rows + i];
+        set.n_rows += shares[k * mixture_rows + i] != 0.0;
+      }
       double* of_class = sums + k * (tile_pitch + tile_pitch * tile_pitch);
       kernels_.pack_rows(set, d, about.data(), panel_pitch, worker.packed.data(), worker.packed_weighted.data(),
                          of_class);
-      kernels_.multiply_panels(worker.packed_weighted.data(), worker.packed.data(), n, panel_pitch, tile_pitch,
-                               of_class + tile_pitch);
+      kernels_.multiply_panels(worker.packed_weighted.data(), worker.packed.data(), set.n_rows, panel_pitch,
+                               tile_pitch, of_class + tile_pitch);
     }
   }
   uint32_t* code = worker.codes.data();
@@ -258,36 +275,50 @@ void MixtureEM::sum_chunk(Worker& worker, size_t first, size_t n) const {
   }
 }
 
-bool MixtureEM::expect(bool hard) {
-  // The variances of a start may be those of all rows, which do not show that classes are far from the center.
-  for (GaussianBlock& block : gaussians) block.common = block.common && !hard;
+bool MixtureEM::any_light() const {
+  return std::any_of(gaussians.begin(), gaussians.end(), [](const GaussianBlock& block) { return block.light; });
+}
+
+bool MixtureEM::expect(bool hard, bool light) {
+  size_t widest = 0;
+  for (GaussianBlock& block : gaussians) {
+    // The variances of a start may be those of all rows, which do not show that classes are far from the center.
+    block.common = block.common && !hard;
+    block.light = light && block.tied_full() && block.common && !block.total.empty();
+    widest = std::max(widest, block.n_columns());
+  }
+  ones_.assign(widest, 1.0);
+  zeros_.assign(widest, 0.0);
   reserve();
   size_t most_full = 0, n_codes = 0;
   double work = 0.0;
   for (const GaussianBlock& block : gaussians) {
     most_full = block.full ? std::max(most_full, block.n_columns()) : most_full;
-    work += static_cast<double>(block.width());
+    work += static_cast<double>(block.light ? 3 * block.n_columns() : block.width());
   }
   for (const CodeBlock& block : codes) n_codes += block.sizes.size();
   work = (work + static_cast<double>(n_codes)) * static_cast<double>(n_rows) * static_cast<double>(n_classes) / 2.0;
   const Grid grid(n_rows, part_rows);
   auto make = [&] {
     Worker worker;
-    for (const GaussianBlock& block : gaussians) worker.cells.emplace_back(block.n_columns() * mixture_rows);
+    for (const GaussianBlock& block : gaussians) {
+      worker.cells.emplace_back(length_width(block.n_columns()) * mixture_rows);
+    }
     worker.missing.assign(gaussians.size(), false);
     for (Aligned<double>* rows : {&worker.density, &worker.entropy}) rows->resize(mixture_rows);
     worker.scores.resize(n_classes * mixture_rows);
     worker.turned.resize(mixture_rows * padded_classes());
     const size_t width = length_width(most_full);
     worker.panel.resize(width * length_panel);
+    worker.whitened.resize(width * mixture_rows);
     worker.lengths.resize(length_panel);
+    worker.shares.resize(mixture_rows);
     worker.rows.resize(most_full * mixture_rows);
     worker.products.resize(most_full <= most_product_columns ? 65 * product_pitch(most_full) + 8 : 0);
     worker.packed.resize(tiles(most_full) * panel_pitch);
     worker.packed_weighted.resize(tiles(most_full) * panel_pitch);
     worker.codes.resize(n_codes * mixture_rows);
     worker.numbers.resize(mixture_rows);
-    std::iota(worker.numbers.begin(), worker.numbers.end(), 0u);
     worker.present.assign(mixture_rows, 1);
     worker.total.resize(n_classes);
     worker.sums.resize(sums_.size());
@@ -328,14 +359,15 @@ GaussianSums MixtureEM::gaussian_sums(size_t b) const {
   auto eight = [](const double* s) { return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])); };
   for (size_t k = 0; k < n_classes; k++) {
     if (!sums.any_missing) sums.weight[k] = sums_[k];
-    if (!block.full) {
+    if (!block.full || block.light) {
       const double* of_class = from + n_classes + 24 * k * d;
       for (size_t j = 0; j < d; j++) {
         const size_t cell = k * d + j;
-        const double unit = 1.0 / block.factor[cell];
+        const double unit = block.common ? 1.0 : 1.0 / block.factor[cell];
         if (sums.any_missing) sums.weight[cell] = from[k] + eight(of_class + 8 * j);
-        sums.about[cell] = block.shift[cell] * unit;
+        sums.about[cell] = block.common ? 0.0 : block.shift[cell] * unit;
         sums.first[cell] = eight(of_class + 8 * (d + j)) * unit;
+        if (block.light) continue;
         sums.second[cell] = eight(of_class + 8 * (2 * d + j)) * unit * unit;
       }
       continue;

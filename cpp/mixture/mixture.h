@@ -22,10 +22,15 @@ struct GaussianBlock {
   size_t width() const { return full ? n_columns() * n_columns() : n_columns(); }
 
   // Derived from the parameters.
-  Vector factor, shift, norm;             // of a diagonal block, see NormalTerms
-  std::vector<Vector> packed, root_shift; // of full covariances: inverse Cholesky factors
+  Vector factor, shift, norm;  // see NormalTerms; of a tied covariance, for cells that its inverse root multiplied
+  std::vector<Vector> packed, root_shift;  // of full covariances: inverse Cholesky factors
   Vector log_norm;
-  bool common = false;  // whether products are summed about the center for all classes together
+  bool common = false;  // whether sums of all classes are about the center, which then costs no digits
+  // The scatter about the center of a tied covariance: that of all rows, which depends on no responsibilities. With
+  // it, an E-step only sums the rows of every class (`light`).
+  Vector total;
+  bool light = false;
+  bool tied_full() const { return full && tied_classes; }
 };
 
 // Categorical columns. [class][level], the levels of all columns side by side.
@@ -74,8 +79,8 @@ class MixtureEM {
   MixtureEM(const Kernels& kernels, const ScoreKernels& score) : kernels_(kernels), score_(score) {}
 
   // E-step under the current parameters. `hard`: all of a row's weight goes to its best class. False if a row is
-  // impossible, or a cell is missing in a full block.
-  bool expect(bool hard);
+  // impossible, or a cell is missing in a full block. `light`: without products of tied columns.
+  bool expect(bool hard, bool light = false);
   // M-step. False if a class has no rows or no density.
   bool maximize();
   // Both in turn until convergence, from the current sums. `before_step` is called before every iteration.
@@ -86,7 +91,7 @@ class MixtureEM {
       const MixtureParameters before = parameters();
       const Vector sums_before = sums_;
       const bool seen_before = any_missing_;
-      if (!maximize() || !expect(false)) return run;
+      if (!maximize() || !expect(false, true)) return run;
       const double objective = log_likelihood() + log_prior();
       if (!run.history.empty() && !(objective >= run.history.back())) {  // by rounding errors
         if (!set_parameters(before)) return run;
@@ -101,7 +106,7 @@ class MixtureEM {
       run.converged = rise < tol || rise <= 0.0;
       if (run.converged) break;
     }
-    run.good = !run.history.empty();
+    run.good = !run.history.empty() && (!any_light() || expect(false));
     return run;
   }
 
@@ -112,7 +117,7 @@ class MixtureEM {
   double log_likelihood() const { return sums_[n_classes]; }
   double entropy() const { return sums_[n_classes + 1]; }
   const double* class_weights() const { return sums_.data(); }
-  GaussianSums gaussian_sums(size_t block) const;
+  GaussianSums gaussian_sums(size_t block) const;  // without the second moments of a light block
   Vector code_sums(size_t block) const;  // [class][level]
 
  private:
@@ -120,6 +125,7 @@ class MixtureEM {
   struct Layout;
   void reserve();
   bool derive();
+  bool any_light() const;
   void score_chunk(Worker&, size_t first, size_t n) const;
   bool share_chunk(Worker&, size_t first, size_t n, bool hard) const;
   bool load_gaussians(Worker&, size_t first, size_t n) const;
@@ -131,6 +137,7 @@ class MixtureEM {
   Vector sums_;  // class weights, log likelihood, entropy, then those of the blocks from their offsets on
   std::vector<size_t> gaussian_offset_, code_offset_;
   bool any_missing_ = false;
+  Vector ones_, zeros_;
 };
 
 // Lower Cholesky factor of a d × d matrix, in place; false if it is not positive definite.

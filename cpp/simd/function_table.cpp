@@ -20,7 +20,7 @@ const Kernels kernels = {
     sum_sparse,       sum_sparse_soft, log_bases,
     pack_rows,        multiply_panels, add_scatter,   squared_lengths,
     softmax_rows,     fixed_rows,     add_log_ratios,
-    center_cells,     score_normals,  sum_normals,    share_rows,
+    center_cells,     score_normals,  sum_normals,    sum_squares,    multiply_triangle, share_rows,
 };
 
 }  // namespace TALLYBAYES_TIER

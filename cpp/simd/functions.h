@@ -50,6 +50,8 @@ void add_log_ratios(const double*, const double*, const double*, const double*, 
 bool center_cells(double*, size_t, const double*);
 void score_normals(const double*, size_t, const NormalTerms&, bool, double*);
 void sum_normals(const double*, size_t, const double*, const NormalTerms&, const MixtureSums&);
+void sum_squares(const double*, size_t, const double*, size_t, double*, double*, size_t);
+void multiply_triangle(const double*, size_t, const double*, double*);
 void share_rows(double*, size_t, double*, double*);
 
 }  // namespace TALLYBAYES_TIER

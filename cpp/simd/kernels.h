@@ -242,6 +242,11 @@ struct Kernels {
   void (*score_normals)(const double* cells, size_t n_columns, const NormalTerms&, bool missing, double* scores);
   void (*sum_normals)(const double* cells, size_t n_columns, const double* weights, const NormalTerms&,
                       const MixtureSums&);
+  // Σw·x and Σw·x² of every column and class, eight partial sums each, `pitch` doubles from class to class.
+  void (*sum_squares)(const double* cells, size_t n_columns, const double* weights, size_t n_classes, double* first,
+                      double* second, size_t pitch);
+  // out = A · cells, for a triangle A that is packed in blocks as for squared_lengths; the columns fill whole blocks.
+  void (*multiply_triangle)(const double* cells, size_t n_blocks, const double* packed, double* out);
   // The scores of a chunk become probabilities of the classes; log p(row), and the entropy of the probabilities.
   void (*share_rows)(double* scores, size_t n_classes, double* density, double* entropy);
 };

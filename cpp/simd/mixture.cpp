@@ -124,6 +124,79 @@ void sum_normals(const double* cells, size_t n_columns, const double* weights, c
               : sum_class<false>(cells, n_columns, weights, terms, sums);
 }
 
+namespace {
+
+// Σw·x and Σw·x² of one column for neighboring classes: the squares are computed once for all of them.
+template <size_t together>
+void sum_powers(const double* cells, const double* weights, double* first, double* second, size_t pitch) {
+  constexpr size_t parts = vectors_of_eight;
+  Doubles sum[together][parts], squares[together][parts];
+  for (size_t k = 0; k < together; k++) {
+    for (size_t p = 0; p < parts; p++) {
+      sum[k][p] = load(first + k * pitch + p * lanes);
+      squares[k][p] = load(second + k * pitch + p * lanes);
+    }
+  }
+  for (size_t i = 0; i < mixture_rows; i += 8) {
+    for (size_t p = 0; p < parts; p++) {
+      const Doubles x = load(cells + i + p * lanes), square = x * x;
+      for (size_t k = 0; k < together; k++) {
+        const Doubles w = load(weights + k * mixture_rows + i + p * lanes);
+        sum[k][p] = multiply_add(w, x, sum[k][p]);
+        squares[k][p] = multiply_add(w, square, squares[k][p]);
+      }
+    }
+  }
+  for (size_t k = 0; k < together; k++) {
+    for (size_t p = 0; p < parts; p++) {
+      store(first + k * pitch + p * lanes, sum[k][p]);
+      store(second + k * pitch + p * lanes, squares[k][p]);
+    }
+  }
+}
+
+}  // namespace
+
+void sum_squares(const double* cells, size_t n_columns, const double* weights, size_t n_classes, double* first,
+                 double* second, size_t pitch) {
+  for (size_t j = 0; j < n_columns; j++, cells += mixture_rows, first += 8, second += 8) {
+    size_t k = 0;
+    auto sum_some = [&](auto sum, size_t together) {  // as many classes as registers permit
+      for (; k + together <= n_classes; k += together) {
+        sum(cells, weights + k * mixture_rows, first + k * pitch, second + k * pitch, pitch);
+      }
+    };
+    if (lanes == 8) sum_some(sum_powers<lanes == 8 ? 8 : 1>, 8);
+    if (lanes == 8) sum_some(sum_powers<lanes == 8 ? 4 : 1>, 4);
+    if (lanes >= 4) sum_some(sum_powers<lanes >= 4 ? 2 : 1>, 2);
+    sum_some(sum_powers<1>, 1);
+  }
+}
+
+void multiply_triangle(const double* cells, size_t n_blocks, const double* packed, double* out) {
+  constexpr size_t vectors = lanes == 8 ? 4 : 2;
+  const double* start = packed;
+  for (size_t row = 0; row < mixture_rows; row += vectors * lanes) {
+    packed = start;
+    for (size_t block = 0; block < n_blocks; block++) {
+      Doubles sums[length_block][vectors] = {};
+      for (size_t column = 0; column < (block + 1) * length_block; column++, packed += length_block) {
+        Doubles x[vectors];
+        for (size_t v = 0; v < vectors; v++) x[v] = load(cells + column * mixture_rows + row + v * lanes);
+        for (size_t q = 0; q < length_block; q++) {
+          const Doubles a = repeat(packed[q]);
+          for (size_t v = 0; v < vectors; v++) sums[q][v] = multiply_add(a, x[v], sums[q][v]);
+        }
+      }
+      for (size_t q = 0; q < length_block; q++) {
+        for (size_t v = 0; v < vectors; v++) {
+          store(out + (block * length_block + q) * mixture_rows + row + v * lanes, sums[q][v]);
+        }
+      }
+    }
+  }
+}
+
 // The scores become the probabilities of the classes; also log p(row), and the entropy of the probabilities.
 void share_rows(double* scores, size_t n_classes, double* density, double* entropy) {
   for (size_t i = 0; i < mixture_rows; i += lanes) {
