@@ -157,7 +157,7 @@ class ClassEM:
 
     def run(self) -> tuple[Tally, EMSummary]:
         """Run EM from the labeled rows or, if some class has none, from several k-means++ initializations."""
-        starts: Iterable[Callable[[], Any]] = self._starts([self._from_labels])
+        starts: Iterable[Callable[[], Any]] = self._starts([self._from_labels], 1)
         is_worth = len(self.codes) * _MOST_LABELED > len(self.rows[1])
         if self.unlabeled and is_worth and not self.incomplete and is_supported(self.model.scored):
             self.compiled = CompiledEM(self.counter, self.model.scored, *self.rows)
@@ -165,7 +165,8 @@ class ClassEM:
             # The priors are resolved from the first initialization and then fixed, so it should be the best one.
             rng = random_generator(self.settings.random_state)
             seeds = self.counter.kmeans_assigners(*self.rows, self.settings.n_init, rng)
-            starts = self._starts([partial(self._from_seeds, nearest) for nearest in seeds])
+            fewest = 0 if all(factor.family.is_continuous for factor in self.features) else 1
+            starts = self._starts([partial(self._from_seeds, nearest) for nearest in seeds], fewest)
         if self.model.initial is not None:
             starts = [partial(self._from_model, self.model.initial)]
         has_class_prior = self.unlabeled and isinstance(self.settings.class_prior, Dirichlet)
@@ -179,14 +180,16 @@ class ClassEM:
             log_likelihood += float(expected.classes[seen] @ best.parameters.log_prior[seen])
         return self._tally(expected), summary._replace(entropy=expected.entropy, log_likelihood=log_likelihood)
 
-    def _starts(self, starts: Iterable[Callable[[int], Any]]) -> Iterator[Callable[[], Any]]:
-        """Yield the starts after one iteration under default priors or, if EM ends at a boundary, many.
+    def _starts(self, starts: Iterable[Callable[[int], Any]], fewest: int) -> Iterator[Callable[[], Any]]:
+        """Yield the starts after the fewest iterations under default priors or, if EM ends at a boundary, many.
 
         Maximum likelihood cannot leave a probability of zero. If EM failed or ended with one, it starts again after the
         convergence under default priors.
         """
         for start in starts:
-            for n_steps in self.objective.warm_up_iterations if self.unlabeled else (1,):
+            for n_steps in (
+                (1,) if self.objective.has_prior or not self.unlabeled else (fewest, self.objective.max_iter)
+            ):
                 self.found = None
                 yield partial(start, n_steps)
                 if not _is_at_boundary(self.found):
@@ -393,7 +396,7 @@ class ClassEM:
             return responsibilities
 
         start = self._started(responsibilities_of)
-        return start if self.objective.has_prior else self._after_e_steps(start, n_steps)
+        return start if self.objective.has_prior or n_steps == 0 else self._after_e_steps(start, n_steps)
 
     def _begin_at_labels(self, em: CompiledEM, n_steps: int) -> bool:
         """Take iterations of compiled EM from the labeled rows; return False if it failed."""
@@ -419,7 +422,7 @@ class ClassEM:
         known = self._known(_expected(em))
         if not self.settled:
             self._resolve(known)
-        if self.objective.has_prior:
+        if self.objective.has_prior or n_steps == 0:
             return True
         with self.objective.with_default_priors(known.statistics):
             return self._iterate(em, n_steps) is not None
