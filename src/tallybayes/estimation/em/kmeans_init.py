@@ -13,7 +13,7 @@ from tallybayes.families.protocols.em_support import distance_features
 from tallybayes.kernels import active
 
 _DIRECTIONS = 64  # columns of the random projection of sparse rows and of columns with more levels
-_LLOYD_STEPS = 20
+_LLOYD_STEPS = 8
 
 
 class DistanceFeatures:

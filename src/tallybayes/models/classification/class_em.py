@@ -14,7 +14,7 @@ from tallybayes._utils.parameter_checks import random_generator
 from tallybayes.data.table import Table
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.compiled_em import CompiledEM, CompiledRun, is_supported
+from tallybayes.estimation.em.compiled_em import CompiledEM, CompiledRun, CompiledSums, is_supported
 from tallybayes.estimation.em.em_loop import EMResult, EMSummary
 from tallybayes.estimation.em.em_objective import (
     EMObjective,
@@ -409,7 +409,7 @@ class ClassEM:
             )
             begun = begun and (n_steps == 1 or self._iterate(em, n_steps - 1) is not None)
         if begun:
-            self._resolve(self._known(_expected(em)))  # the prior is resolved from all rows
+            self._resolve(self._known(_expected(em.sums())))  # the prior is resolved from all rows
         return begun
 
     def _begin_at_centers(self, nearest: AssignNearest, em: CompiledEM, n_steps: int) -> bool:
@@ -419,7 +419,7 @@ class ClassEM:
         """
         if not em.expect(np.full(self.n_classes, -np.log(self.n_classes)), nearest.parameters(), hard=True):
             return False
-        known = self._known(_expected(em))
+        known = self._known(_expected(em.sums()))
         if not self.settled:
             self._resolve(known)
         if self.objective.has_prior or n_steps == 0:
@@ -441,13 +441,14 @@ class ClassEM:
             return None
         log_prior, parameters = em.parameters()
         scored = [FactorScorer(factor, part) for factor, part in zip(self.objective.factors, parameters, strict=True)]
-        expected = _expected(em)
+        sums = em.sums()
+        expected = _expected(sums)
         constant = self.objective.log_prior(scored, expected.statistics) - em.log_prior
         density = self._class_prior_distribution()
         constant += 0.0 if density is None else self._at(density, np.exp(log_prior))
         history = [value + constant for value in done.history]
         self.found = MStepResult(log_prior, scored)
-        return EMResult(expected, self.found, history, done.converged, em.sums().log_likelihood)
+        return EMResult(expected, self.found, history, done.converged, sums.log_likelihood)
 
     def _set_priors(self, em: CompiledEM) -> bool:
         """Set the priors of compiled EM, and return whether it supports them."""
@@ -521,9 +522,8 @@ def _is_at_boundary(found: MStepResult | None) -> bool:
     )
 
 
-def _expected(em: CompiledEM) -> ExpectedStatistics:
-    """Return the expected sufficient statistics of the last E-step."""
-    sums = em.sums()
+def _expected(sums: CompiledSums) -> ExpectedStatistics:
+    """Return the expected sufficient statistics of an E-step of compiled EM."""
     return ExpectedStatistics(sums.classes, sums.statistics, sums.entropy, True)
 
 
