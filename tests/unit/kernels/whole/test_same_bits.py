@@ -27,7 +27,7 @@ FUSED = {
     "wide chains": "5fabd6b3dee78ae2",
     "dirichlets": "6004280d998c771d",
     "chain paths": "abcb61e66900e4ea",
-    "mixtures": "556ffcecb2001644",
+    "mixtures": "f7b84b379a73fd13",
 }
 PLAIN = {
     "counting": "cb156b5392b39c90",
