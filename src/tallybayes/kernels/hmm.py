@@ -316,7 +316,8 @@ def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int 
 def _with_unobserved_steps(model: HMMInput) -> tuple[CheckedInput, Int64Array | None]:
     """Return the checked input, and the positions of the observed steps if the compiled kernels have all steps."""
     checked = check(model)
-    return (checked, None) if implementation_for(_reference) is _reference else laid_out(checked)
+    unchanged = checked.gaps is None or implementation_for(_reference) is _reference
+    return (checked, None) if unchanged else laid_out(checked)
 
 
 def _implementation(checked: CheckedInput, threads: int) -> tuple[Any, int]:

@@ -97,7 +97,7 @@ class CheckedInput(NamedTuple):
 def laid_out(checked: CheckedInput) -> tuple[CheckedInput, Int64Array | None]:
     """Return the input with a missing observation for every unobserved step, and the positions of the observed steps.
 
-    The input itself, and None, without unobserved steps, with very many, and if codes have no type for missing ones.
+    The input itself, and None, with very many unobserved steps, and if codes have no type for missing ones.
     """
     emission, gaps = checked.emission, checked.gaps
     values = emission[0] if isinstance(emission, tuple) else emission

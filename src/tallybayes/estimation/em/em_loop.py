@@ -59,10 +59,6 @@ class EMSummary(NamedTuple):
     starts: tuple[list[float], ...] = ()  # the histories of all initializations, for plots; files keep only the best
     objectives: tuple[float, ...] = ()  # the last objective of every initialization
 
-    def with_entropy(self, entropy: float) -> EMSummary:
-        """Return the summary with the entropy of the unobserved data."""
-        return self._replace(entropy=entropy)
-
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the scalar fields, and the history and objectives as arrays, for a file."""
         scalars = {name: value for name, value in self._asdict().items() if name not in _NOT_SCALAR}

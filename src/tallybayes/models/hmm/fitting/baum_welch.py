@@ -76,7 +76,7 @@ def fit_baum_welch(
     best, summary = em.objective.run_restarts(em, starts)
     warn_unless_converged(summary)
     entropy = entropy_of_states(best.parameters, best.expected, best.log_likelihood)
-    return em.tally(best.expected), summary.with_entropy(entropy)
+    return em.tally(best.expected), summary._replace(entropy=entropy)
 
 
 class BaumWelch:

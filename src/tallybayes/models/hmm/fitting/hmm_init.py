@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -88,8 +88,9 @@ def initial_statistics(em: BaumWelch, rng: np.random.Generator) -> Iterator[Call
             yield partial(_start_from_labels, em, _emission_groups(em, em.codes, rng))
         return
     # Best clustering first: the priors are resolved from the first initialization.
-    for nearest in em.counter.kmeans_assigners(*_distinct_rows(em), em.model.n_init, rng, em.n_states):
-        yield partial(_start_from_path, em, _nearest_path(em, nearest, rng), rng)
+    unlabeled = _UnlabeledSteps.of(em)
+    for nearest in em.counter.kmeans_assigners(*unlabeled.rows(em), em.model.n_init, rng, em.n_states):
+        yield partial(_start_from_path, em, unlabeled.nearest_path(em, nearest, rng), rng)
         if em.components is not None and not em.is_clamped and em.n_states > 1:
             yield partial(_start_from_path, em, _path_from_context(em, rng), rng)
 
@@ -199,45 +200,56 @@ def _parameters_of_labeled(em: BaumWelch, counted: Expected) -> HMMParameters:
 # ---- Paths ----------------------------------------------------------------------------------------------------------
 
 
-def _distinct_rows(em: BaumWelch) -> tuple[Table, np.ndarray, np.ndarray]:
-    """Return the rows to cluster, the states of those with a known one, and their weights.
+class _UnlabeledSteps(NamedTuple):
+    """The unlabeled time steps, and the distinct ones among them.
 
-    They are the levels if all time steps are unlabeled levels of a single categorical column; otherwise all time steps.
+    Attributes
+    ----------
+    all : ndarray of int
+    distinct : ndarray of int
+        One time step for each level of a single categorical column, and for missing cells; otherwise all. The time step
+        of a level without any is arbitrary.
+    inverse : ndarray of int, or slice
+        The position of each time step in `distinct`.
     """
-    if not em.is_coded or em.is_clamped:
-        return em.sequences.table, em.codes, em.step_weight
-    steps, codes = _distinct_steps(em, np.arange(len(em.codes)))
-    weight = np.bincount(codes, em.step_weight, len(steps))
-    present = np.flatnonzero(weight)
-    return em.sequences.table.rows(steps[present]), np.full(len(present), -1), weight[present]
 
+    all: np.ndarray
+    distinct: np.ndarray
+    inverse: np.ndarray | slice
 
-def _nearest_path(em: BaumWelch, nearest: AssignNearest, rng: np.random.Generator) -> np.ndarray:
-    """Return the known states and, for the other time steps, the state of the nearest center."""
-    path = em.codes.copy()
-    unknown = np.flatnonzero(em.codes < 0)
-    steps, inverse = _distinct_steps(em, unknown)
-    path[unknown] = _nearest_in_chunks(nearest, em.sequences.table, steps)[inverse]
-    empty = np.flatnonzero(np.bincount(path, minlength=em.n_states) == 0)
-    # A state may be empty, as with fewer distinct steps than states: it gets random time steps.
-    chosen = rng.choice(unknown, (len(empty), max(1, len(unknown) // (10 * em.n_states))))
-    path[chosen] = empty[:, None]
-    return path
+    @classmethod
+    def of(cls, em: BaumWelch) -> _UnlabeledSteps:
+        """Return the unlabeled time steps of the training data."""
+        steps = np.flatnonzero(em.codes < 0)
+        if not em.is_coded:
+            return cls(steps, steps, slice(None))
+        codes, domain = em.sequences.table.encoded(em.emissions[0].columns[0])
+        inverse = (codes[steps] if em.is_clamped else codes).astype(np.intp)
+        inverse[inverse < 0] = n_levels = len(domain.levels)
+        distinct = np.zeros(n_levels + 1, dtype=np.intp)
+        distinct[inverse] = steps
+        return cls(steps, distinct, inverse)
 
+    def rows(self, em: BaumWelch) -> tuple[Table, np.ndarray, np.ndarray]:
+        """Return the rows to cluster, the states of those with a known one, and their weights.
 
-def _distinct_steps(em: BaumWelch, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return one time step for each level of a single categorical column, otherwise all; and the inverse index.
+        They are all time steps, or the distinct ones if none is labeled.
+        """
+        if em.is_clamped or isinstance(self.inverse, slice):
+            return em.sequences.table, em.codes, em.step_weight
+        weight = np.bincount(self.inverse, em.step_weight, len(self.distinct))
+        present = np.flatnonzero(weight)
+        return em.sequences.table.rows(self.distinct[present]), np.full(len(present), -1), weight[present]
 
-    The time step of a level without any is arbitrary.
-    """
-    if not em.is_coded:
-        return steps, np.arange(len(steps))
-    codes, domain = em.sequences.table.encoded(em.emissions[0].columns[0])
-    n_levels = len(domain.levels)
-    chosen = np.where(codes[steps] < 0, n_levels, codes[steps])  # the last one is of missing cells
-    example = np.zeros(n_levels + 1, dtype=np.intp)
-    example[chosen] = steps
-    return example, chosen
+    def nearest_path(self, em: BaumWelch, nearest: AssignNearest, rng: np.random.Generator) -> np.ndarray:
+        """Return the known states and, for the other time steps, the state of the nearest center."""
+        path = em.codes.copy()
+        path[self.all] = _nearest_in_chunks(nearest, em.sequences.table, self.distinct)[self.inverse]
+        empty = np.flatnonzero(np.bincount(path, minlength=em.n_states) == 0)
+        # A state may be empty, as with fewer distinct steps than states: it gets random time steps.
+        n_chosen = max(1, len(self.all) // (10 * em.n_states))
+        path[rng.choice(self.all, (len(empty), n_chosen))] = empty[:, None]
+        return path
 
 
 def _nearest_in_chunks(nearest: AssignNearest, table: Table, steps: np.ndarray) -> np.ndarray:

@@ -203,16 +203,17 @@ def count_path(
     path: np.ndarray, sequences: Sequences, step_weight: np.ndarray, n_states: int, *, ends: bool
 ) -> list[Statistics]:
     """Return the `chain_statistics` of the states of all time steps, −1 ignored."""
-    first, last, after = sequences.places()
+    first, last, _ = sequences.places()
+    weight = np.where((path[:-1] >= 0) & (path[1:] >= 0), step_weight[1:], 0.0)  # of the transition to each next step
+    weight[first[first > 0] - 1] = 0.0
     if sequences.gaps is not None:
-        after = after[sequences.gaps[after] == 0]
-    after = after[(path[after] >= 0) & (path[after - 1] >= 0)]
+        weight[sequences.gaps[1:] > 0] = 0.0
 
     def weights_of(steps: np.ndarray | slice) -> np.ndarray:
         """Return the total weight of some time steps by state."""
         return np.bincount(path[steps] + 1, step_weight[steps], n_states + 1)[1:]
 
-    pairs = np.bincount(path[after - 1] * n_states + path[after], step_weight[after], n_states**2)
+    pairs = np.bincount(np.maximum(path[:-1] * n_states + path[1:], 0), weight, n_states**2)
     end = weights_of(last)
     goes_on = weights_of(slice(None)) - end if ends else end
     return chain_statistics(weights_of(first), pairs.reshape(n_states, n_states), goes_on, end, ends=ends)
