@@ -27,7 +27,13 @@ RESULTS = {
     "pack_words": "tuple[list[bytes], Int64Array, Int64Array]",
     "count_texts": "tuple[AnyArray | None, Int64Array | None, Float64Array, Float64Array, Float64Array]",
 }
-PRECISE = {"object": "AnyArray", "list": "list[Any]", "dict": "dict[str, Any]", "tuple": "tuple[Any, ...]"}
+PRECISE = {
+    "Callable": "Callable[[], object]",
+    "object": "AnyArray",
+    "list": "list[Any]",
+    "dict": "dict[str, Any]",
+    "tuple": "tuple[Any, ...]",
+}
 ARRAYS = {"float64": "Float64Array", "int64": "Int64Array"}  # by NumPy's name of the type of their cells
 
 Function = tuple[str, ast.FunctionDef]  # a qualified name, and the definition
@@ -95,6 +101,7 @@ def reference_functions() -> tuple[dict[str, ast.FunctionDef], dict[str, str]]:
     """Return the functions of the reference by name, and an import statement for every name of their annotations."""
     found: dict[str, ast.FunctionDef] = {}
     origins = {"np": "import numpy as np", "npt": "import numpy.typing as npt"}
+    origins["Callable"] = "from collections.abc import Callable"
     arrays = ("AnyArray", *ARRAYS.values())
     origins |= {name: f"from tallybayes.kernels.arguments import {name}" for name in arrays}
     for file in sorted(REFERENCE.glob("*.py")):

@@ -41,7 +41,7 @@ PLAIN = {
     "wide chains": "a95bab0ebb8cdb62",
     "dirichlets": "6004280d998c771d",
     "chain paths": "39e189e7ecf2a32f",
-    "mixtures": "b6c85e5529698ad8",
+    "mixtures": "c6c2b0ea0c04b65b",
 }
 
 
