@@ -222,3 +222,25 @@ def test_an_error_stops_compiled_code(monkeypatch):
     monkeypatch.setattr("tallybayes.estimation.em.compiled_em.progress", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fitted(numbers(), tb.Gaussian(), tol=0.0)
+
+
+def test_arguments_that_do_not_fit_raise_errors():
+    X, flat = numbers(50), np.zeros(D)
+    make = active.module.MixtureEM
+    for block in ((X[:9], False, False, False, flat, flat), (X, True, False, True, flat, flat), (X, False)):
+        with pytest.raises(ValueError, match=r"do not fit|differ"):
+            make(50, 2, [block], [], None, None, 1)
+    with pytest.raises(ValueError, match="do not fit"):
+        make(50, 2, [], [], None, np.full(50, 2), 1)
+    em = make(50, 2, [(X, False, False, False, flat, flat)], [], None, None, 1)
+    for wrong in ((em.sums,), (em.values,), (em.iterate, 3, 0.0, lambda: None)):
+        with pytest.raises(ValueError, match="do not fit"):
+            wrong[0](*wrong[1:])
+    ones = np.ones(2 * D)
+    for wrong in (([], []), ([(ones, ones[:-1])], []), ([(ones, ones)], [ones])):
+        with pytest.raises(ValueError, match="do not fit"):
+            em.expect(np.zeros(2), *wrong, False)
+    assert not em.expect(np.zeros(2), [(ones, -ones)], [], False)  # a negative variance
+    assert em.expect(np.zeros(2), [(ones, ones)], [], False)
+    with pytest.raises(ValueError, match="do not fit"):
+        em.set_priors([(False, ones, ones, ones[:-1], ones)], [], np.zeros(2), None)
