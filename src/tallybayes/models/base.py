@@ -62,8 +62,8 @@ class Model(Estimator):
     def objectives_(self) -> list[float]:
         """The final objective of EM for every initialization, in nats; NaN if one failed. The best is ``history_[-1]``.
 
-        Maximum likelihood may run EM twice per initialization: from the initial values and, if it ends with a
-        probability of zero, from estimates under default priors.
+        Maximum likelihood of discrete columns runs EM twice per initialization: from the initial values, and from
+        estimates under default priors.
         """
         return [] if self._em_result is None else list(self._em_result.objectives)
 

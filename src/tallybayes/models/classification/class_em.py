@@ -34,7 +34,6 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, undefined_parameters
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families._shared.empirical_prior import is_data_dependent
-from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.protocols.em_support import columnwise_statistics
 from tallybayes.models.classification.class_prior import log_class_prior
@@ -153,6 +152,7 @@ class ClassEM:
         self.weighted = self.weights.strides != (0,) and bool((self.weights != 1).any())
         self.compiled: CompiledEM | None = None
         self.runs: list[tuple[AssignNearest, int, EMResult]] = []  # of compiled EM, by start
+        self.continuous = all(factor.family.is_continuous for factor in self.features)
         self.found: MStepResult | None = None  # the last parameters of the current run
 
     def run(self) -> tuple[Tally, EMSummary]:
@@ -165,8 +165,7 @@ class ClassEM:
             # The priors are resolved from the first initialization and then fixed, so it should be the best one.
             rng = random_generator(self.settings.random_state)
             seeds = self.counter.kmeans_assigners(*self.rows, self.settings.n_init, rng)
-            fewest = 0 if all(factor.family.is_continuous for factor in self.features) else 1
-            starts = self._starts([partial(self._from_seeds, nearest) for nearest in seeds], fewest)
+            starts = self._starts([partial(self._from_seeds, nearest) for nearest in seeds], 1 - self.continuous)
         if self.model.initial is not None:
             starts = [partial(self._from_model, self.model.initial)]
         has_class_prior = self.unlabeled and isinstance(self.settings.class_prior, Dirichlet)
@@ -181,18 +180,17 @@ class ClassEM:
         return self._tally(expected), summary._replace(entropy=expected.entropy, log_likelihood=log_likelihood)
 
     def _starts(self, starts: Iterable[Callable[[int], Any]], fewest: int) -> Iterator[Callable[[], Any]]:
-        """Yield the starts after the fewest iterations under default priors or, if EM ends at a boundary, many.
+        """Yield the starts after the fewest iterations under default priors and, if needed, after their convergence.
 
-        Maximum likelihood cannot leave a probability of zero. If EM failed or ended with one, it starts again after the
-        convergence under default priors.
+        Maximum likelihood needs the latter for discrete columns, because it cannot leave a probability of zero and
+        should not end lower than under a prior, and if the former failed.
         """
+        ways = (1,) if self.objective.has_prior or not self.unlabeled else (fewest, self.objective.max_iter)
         for start in starts:
-            for n_steps in (
-                (1,) if self.objective.has_prior or not self.unlabeled else (fewest, self.objective.max_iter)
-            ):
+            for n_steps in ways:
                 self.found = None
                 yield partial(start, n_steps)
-                if not _is_at_boundary(self.found):
+                if self.continuous and _has_all_classes(self.found):
                     break
 
     # ---- E-step and M-step ----------------------------------------------------------------------------------------
@@ -510,16 +508,9 @@ class ClassEM:
                     raise DataError.no_data(where, self.settings.estimate)
 
 
-def _is_at_boundary(found: MStepResult | None) -> bool:
-    """Return whether EM failed, or gave probability zero to a class or to a value of a discrete column in a class."""
-    if found is None:
-        return True
-    points = [(scored.family, scored.point) for scored in found.scored if not scored.family.is_continuous]
-    return bool(np.isneginf(found.log_prior).any()) or any(
-        bool((np.asarray(getattr(point, "table", point)) == 0).any())
-        or (isinstance(family, Bernoulli) and bool((np.asarray(point) == 1).any()))
-        for family, point in points
-    )
+def _has_all_classes(found: MStepResult | None) -> bool:
+    """Return whether EM did not fail, and every class has a positive probability."""
+    return found is not None and not np.isneginf(found.log_prior).any()
 
 
 def _expected(sums: CompiledSums) -> ExpectedStatistics:

@@ -211,9 +211,9 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
     def plot_convergence(self, ax: Axes | None = None) -> Plot:
         """Plot the objective of EM by iteration, for every initialization; needs matplotlib.
 
-        Increase ``n_init`` if few initializations reach the highest objective. Maximum likelihood starts after one
-        iteration under default priors and, if it ends with a probability of zero, again after their convergence. A
-        model loaded from a file has the history of the best run only.
+        Increase ``n_init`` if few initializations reach the highest objective. Maximum likelihood of discrete columns
+        runs twice per initialization: after one iteration under default priors, and after their convergence. A model
+        loaded from a file has the history of the best run only.
 
         Parameters
         ----------

@@ -193,15 +193,15 @@ def test_a_collapsed_class_raises_as_in_python(in_python):
             fit(X, tb.Gaussian(), estimate="mle")
 
 
-def test_maximum_likelihood_runs_once_unless_it_ends_at_a_boundary(monkeypatch):
+def test_maximum_likelihood_of_continuous_columns_runs_once(monkeypatch):
     runs = []
     run = CompiledEM.iterate
     monkeypatch.setattr(CompiledEM, "iterate", lambda em, n, **options: runs.append(n) or run(em, n, **options))
     fitted(numbers(), tb.Gaussian(), estimate="mle", n_init=1)
     assert runs == [40]
     runs.clear()
-    rows = {name: np.array(list("pq"))[np.arange(200) // 100] for name in "abcdefgh"}  # two kinds of rows: a level that
-    fitted(rows, estimate="mle", n_init=1)  # is impossible in a class stays so
+    rows = {name: np.array(list("pq"))[np.arange(200) // 100] for name in "abcdefgh"}  # a level that is impossible in
+    fitted(rows, estimate="mle", n_init=1)  # a class stays so: a second run starts where no level is
     assert runs == [1, 40, 40, 40]
 
 
