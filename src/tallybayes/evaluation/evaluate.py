@@ -152,7 +152,7 @@ def evaluate(
     >>> result.log_loss
     0.07 (0.02 to 0.15)
     >>> tb.evaluate(tb.Mixture(3, random_state=0).fit(X[::2]), X[1::2]).bits_per_row
-    3.32 (2.66 to 3.99)
+    3.32 (2.66 to 3.98)
     """
     model = inner_model(model)
     for kind, function in _EVALUATORS.items():

@@ -67,7 +67,8 @@ class StateSelection(PlottedResult):
       states      BIC  log evidence ≥      ICL
            1  1337.56         -668.79  1337.56
     *      2   976.19         -488.27   979.46
-           3  1009.73         -499.13  1154.43
+           3  1010.47         -499.40  1148.62
+      EM did not converge with 3 states. Increase max_iter or tol.
     """
 
     _plot_function = "hmm.state_selection.plot_choice"

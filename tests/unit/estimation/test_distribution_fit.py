@@ -424,7 +424,7 @@ def test_bad_values(family, values, error, message):
         ({"weight": [1, 2, 3]}, r"weight has shape \(3,\); expected \(2,\)"),
         ({"weight": 2.0}, r"weight has shape \(\); expected \(2,\)"),
         ({"weight": [[1], [2]]}, r"weight has shape \(2, 1\)"),
-        ({"weight": ["a", "b"]}, r"weight is \['a', 'b'\]; expected finite numbers"),
+        ({"weight": ["a", "b"]}, r"weight is 'a' in row 0; expected finite numbers"),
         ({"group": ["a", "b", "c"]}, r"different numbers of rows"),
         ({"group": [[0.5, -0.5], [1, 0]]}, r"weight is -0.5 in row 0"),
         ({"group": [[0.5, np.nan], [1, 0]]}, r"weight is nan in row 0"),

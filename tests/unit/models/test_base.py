@@ -77,7 +77,7 @@ def test_a_model_without_rows_keeps_what_was_chosen(name):
     model = FITTED[name]()
     empty = model.without_rows()
     assert empty.n_rows_ == 0
-    assert model.n_rows_ == 4
+    assert model.n_rows_ == pytest.approx(4, rel=1e-12)  # of a mixture, a sum of weights
     if name != "Mixture":
         assert (model + empty).tally_ == model.tally_
 
