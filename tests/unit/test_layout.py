@@ -446,8 +446,10 @@ def classes_asked_for(tree: ast.AST, names: set[str]) -> list[str]:
 
 
 def tuples_of(tree: ast.AST, names: set[str]) -> list[str]:
-    """Collections of these classes, by which types could be asked for elsewhere."""
+    """Collections of these classes, by which types could be asked for elsewhere; arguments of types are none."""
+    arguments = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     several = [node for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List | ast.Set)]
+    several = [node for node in several if id(node) not in arguments]
     return [ast.unparse(node) for node in several if {ast.unparse(part) for part in node.elts} & names]
 
 

@@ -99,6 +99,7 @@ class Categorical(LevelFamily):
     levels: tuple[Any, ...] | None = None
 
     cell_type: ClassVar[str] = "codes"
+    compiled_em: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
 
     def __post_init__(self) -> None:

@@ -43,6 +43,7 @@ class Gaussian(ContinuousFamily):
     conjugate_prior: ClassVar[type[ParameterDistribution]] = NormalInverseGamma
     allowed_values: ClassVar[str] = "a finite number (or missing)"
     sums_cells: ClassVar[bool] = True
+    compiled_em: ClassVar[bool] = True
 
     def _estimate(self, statistics: Moments, df_per_mean: int) -> Normal:
         """Return mean and variance, with `df_per_mean` degrees of freedom removed per mean."""
@@ -130,6 +131,7 @@ class TiedGaussian(Gaussian):
     """
 
     tied_over: ClassVar[tuple[str, ...]] = ("groups",)
+    compiled_em: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,6 +146,7 @@ class SphericalGaussian(Gaussian):
     """
 
     tied_over: ClassVar[tuple[str, ...]] = ("columns",)
+    compiled_em: ClassVar[bool] = True
     columnwise: ClassVar[bool] = False
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
@@ -179,3 +182,4 @@ class TiedSphericalGaussian(SphericalGaussian):
     """
 
     tied_over: ClassVar[tuple[str, ...]] = ("groups", "columns")
+    compiled_em: ClassVar[bool] = True

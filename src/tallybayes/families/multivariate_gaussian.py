@@ -42,6 +42,7 @@ class MultivariateGaussian(ContinuousFamily):
     full_moments: ClassVar[bool] = True
     requires_complete_rows: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
+    compiled_em: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
 
     def _estimate(self, statistics: Moments, df_per_mean: int) -> MultivariateNormal:
@@ -179,3 +180,4 @@ class TiedMultivariateGaussian(MultivariateGaussian):
     """
 
     tied_over: ClassVar[tuple[str, ...]] = ("groups",)
+    compiled_em: ClassVar[bool] = True

@@ -16,20 +16,15 @@ from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart
 from tallybayes.estimation.em.soft_counts import SoftCounter
-from tallybayes.families.categorical import Categorical, LevelProbabilities
+from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.continuous import least_variance
 from tallybayes.families.family import Family
-from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.kernels import active
 from tallybayes.kernels.arguments import threads
 from tallybayes.statistics.counts import Counts, Segments
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor
-
-_FULL = (MultivariateGaussian, TiedMultivariateGaussian)
-_GAUSSIAN = (Gaussian, TiedGaussian, SphericalGaussian, TiedSphericalGaussian, *_FULL)
 
 
 class CompiledRun(NamedTuple):
@@ -84,7 +79,7 @@ class CompiledEM:
             family = factor.family
             tied = ("groups" in family.tied_over, "columns" in family.tied_over)
             center, least = (np.ravel(part).astype(float) for part in (like.mean, least_variance(like)))
-            numbers.append((table.numbers(factor.columns), isinstance(family, _FULL), *tied, center, least))
+            numbers.append((table.numbers(factor.columns), family.full_moments, *tied, center, least))
         self._centers = [item[4] for item in numbers]
         weighs = weight.strides != (0,) and bool((weight != 1).any())
         self._em = active.module.MixtureEM(
@@ -157,7 +152,7 @@ class CompiledEM:
             if self.counter.like[number] is None:
                 found.append(LevelProbabilities(levels.pop(0), Segments(self._sizes(number))))
             else:
-                make: type[Any] = MultivariateNormal if isinstance(family, _FULL) else Normal
+                make: type[Any] = MultivariateNormal if family.full_moments else Normal
                 found.append(make(*gaussians.pop(0)))
         return log_prior, found
 
@@ -176,10 +171,12 @@ class CompiledEM:
 
 
 def is_supported(factors: Sequence[Factor]) -> bool:
-    """Return whether compiled code fits these factors."""
+    """Return whether compiled code fits these factors.
+
+    It does if the class of the family itself has ``compiled_em = True``: subclasses may compute something else.
+    """
     return hasattr(active.module, "MixtureEM") and all(
-        type(factor.family) in _GAUSSIAN if not factor.level_columns else type(factor.family) is Categorical
-        for factor in factors
+        vars(type(factor.family)).get("compiled_em", False) for factor in factors
     )
 
 
@@ -193,8 +190,8 @@ def _gaussian_prior(prior: Any, family: Family, shape: tuple[int, int]) -> tuple
     rows = 1 if "groups" in family.tied_over else n_groups
     columns = 1 if "columns" in family.tied_over else d
     if prior is None:
-        size = (rows, d, d) if isinstance(family, _FULL) else (rows, columns)
-        weight = np.zeros(rows if isinstance(family, _FULL) else rows * columns)
+        size = (rows, d, d) if family.full_moments else (rows, columns)
+        weight = np.zeros(rows if family.full_moments else rows * columns)
         return False, np.zeros(n_groups * d), np.zeros(n_groups * d), weight, np.zeros(size).reshape(-1)
     location = _flat(prior.location, shape)
     if isinstance(prior, NormalInverseWishart):

@@ -19,7 +19,7 @@ from tallybayes.families.poisson import Poisson
 from tallybayes.families.protocols.cell_checks import out_of_support_cells
 from tallybayes.models.ensemble.candidate_models import CandidateModel, CandidateModels
 from tallybayes.models.ensemble.ensemble_spec import TREES, EnsembleSpec, MemberSpec
-from tallybayes.models.ensemble.feature_views import numbers_of
+from tallybayes.models.ensemble.feature_views import RawColumns, numbers_of
 from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry, interval
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
 from tallybayes.models.ensemble.stacking import eliminate_members, pool_log_proba
@@ -149,10 +149,12 @@ class _Ensemble(NamedTuple):
     def of(cls, members: list[CandidateModel], candidates: CandidateModels) -> _Ensemble:
         """Pool the members, in order of decreasing weight, without those that the pool does as well without.
 
-        The generative member of the lowest loss is always kept: it has parameters of columns and classes.
+        The generative member of the lowest loss is always kept, of those that read the columns as they are if there are
+        any: it has parameters of columns and classes.
         """
         proba = np.stack([calibrated_proba(member.scores, member.tempering) for member in members], axis=1)
         generative = [k for k, member in enumerate(members) if member.kind not in TREES]
+        generative = [k for k in generative if isinstance(members[k].view, RawColumns)] or generative
         losses = [float(np.average(one.losses, weights=candidates.scored_weight)) for one in members]
         best = min(generative, key=losses.__getitem__, default=None)
         kept, weights = eliminate_members(proba, candidates.codes, candidates.scored_weight, best)

@@ -35,7 +35,7 @@ def with_texts(table: Table, target: Name, columns: Mapping[Any, Any] | None) ->
     declared = {} if columns is None else dict(columns)
     if declared.get(..., "auto") == "auto":
         declared.pop(..., None)
-    wrong = next((name for name, family in declared.items() if not isinstance(family, Text)), None)
+    wrong = next((name for name, family in declared.items() if getattr(family, "cell_type", "") != "text"), None)
     if wrong is not None:
         raise DataError.wrong_type(
             f"the family of column {wrong!r}",

@@ -45,7 +45,7 @@ def model(files, fitted):
         ("update none/m.tally test.csv", 1, "file 'none/m.tally' does not exist; expected a model"),
         ("fit penguins.csv -t species -m bayes", 2, "naive-bayes"),
         ("fit penguins.csv -t species --covariance tied", 2, "of --model auto; expected --model discriminant"),
-        ("fit penguins.csv -t species --columns eggs=count", 2, "--columns is not an option of --model auto"),
+        ("fit penguins.csv -t species --columns eggs=count", 1, "selects the families of all other columns"),
         ("fit penguins.csv -t species -m naive-bayes --columns eggs=cuont", 2, "Did you mean 'count'?"),
         ("fit penguins.csv -t species -m naive-bayes --columns eggs", 2, "--columns has 'eggs'; expected NAME=FAMILY"),
         ("fit penguins.csv -t species -m naive-bayes --columns egs=count -o x.tally", 1, "egs"),

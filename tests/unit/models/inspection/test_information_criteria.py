@@ -32,7 +32,11 @@ MODELS = {
         lambda m: m.fit(STEPS, STATES),
         (STEPS, STATES),
     ),
-    "Baum-Welch": (tb.HiddenMarkovModel(2, tb.Categorical(), random_state=0), lambda m: m.fit(STEPS), (STEPS,)),
+    "Baum-Welch": (
+        tb.HiddenMarkovModel(2, tb.Categorical(), max_iter=1000, random_state=0),
+        lambda m: m.fit(STEPS),
+        (STEPS,),
+    ),
     "BayesianNetwork": (tb.BayesianNetwork({"color": ["class"], "size": ["class"]}), lambda m: m.fit(ROWS), (ROWS,)),
 }
 COUNTED = [name for name in MODELS if name not in ("Mixture", "Baum-Welch")]
