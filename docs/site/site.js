@@ -41,8 +41,11 @@ const reachable = () => {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
     else box.removeAttribute("tabindex")
   }
-  document.querySelectorAll("nav.md-code__nav").forEach((nav, at) => nav.setAttribute("aria-label", `Example ${at + 1}`))
 }
+const nameExamples = () =>
+  document.querySelectorAll("nav.md-code__nav").forEach((nav, at) => nav.setAttribute("aria-label", `Example ${at + 1}`))
+nameExamples()
+new MutationObserver(nameExamples).observe(document.body, { childList: true, subtree: true }) // they are added later
 addEventListener("load", () => setTimeout(reachable, 100))
 addEventListener("resize", reachable)
 document.addEventListener("toggle", reachable, true)
