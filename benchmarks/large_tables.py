@@ -268,7 +268,7 @@ def measure(name: str, seed: int, contender: str) -> Record:
     record = {"fit": time.perf_counter() - start, "fit cpu": time.process_time() - cpu}
     P, times = _predict(model, B)
     record |= times
-    record["memory"] = _megabytes("VmHWM") - before
+    record["memory"] = max(0.0, _megabytes("VmHWM") - before)  # pages may be returned meanwhile
     record["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     report = getattr(model, "leaderboard_", None)
     if report is not None:
