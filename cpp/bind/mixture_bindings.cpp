@@ -22,7 +22,7 @@ Vector numbers(nb::handle array, size_t n) {
   return Vector(data, data + n);
 }
 
-// tallybayes/kernels/mixture.py describes the arguments; whatever could crash is checked again here.
+// tallybayes/estimation/em/compiled_em.py makes the arguments; whatever could crash is checked here.
 class PythonMixture {
  public:
   PythonMixture(size_t n_rows, size_t n_classes, const nb::list& gaussians, const nb::list& codes, nb::handle weights,

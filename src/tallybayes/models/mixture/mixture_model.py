@@ -124,7 +124,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
 
     @property
     def n_classes(self) -> int:
-        """The number of components."""
+        """The number of components; under ``n_components="auto"`` of the fitted model."""
         return len(self.classes_) if self.n_components == "auto" else int(self.n_components)
 
     @property
@@ -269,10 +269,15 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         self
         """
         initial = initial_model(self, initial)
+        if self.n_components == "auto":
+            if initial is not None:
+                raise DataError(
+                    "initial is a model with a fixed number of components, and n_components is 'auto'.\n"
+                    "    Pass n_components=len(initial.classes_), or leave initial out."
+                )
+            return self._fit_lowest_bic(X, sample_weight)
         if initial is not None:
             check_n_groups(len(initial.classes_), "components", "n_components", self.n_classes)
-        if self.n_components == "auto":
-            return self._fit_lowest_bic(X, sample_weight)
         if not is_integer_at_least(self.n_components, 1):
             expected = "a whole number of at least 1, or 'auto'"
             raise DataError.wrong_type("n_components", short_repr(self.n_components), expected)
@@ -286,7 +291,7 @@ class Mixture(IndependentBlocksMixin, ClassConditionalModel):
         """Fit mixtures of 1, 2, 3, … components, and keep the one with the lowest Bayesian information criterion."""
         X = X if open_source(X) is None else open_features(X)  # an iterator yields its batches once
         models: list[Self] = []
-        for n_components in range(1, open_features(X).n_rows + 1):
+        for n_components in range(1, max(1, open_features(X).n_rows) + 1):
             models.append(clone(self).set_params(n_components=n_components).fit(X, sample_weight=sample_weight))
             best = min(models, key=lambda model: model.bic_)
             if n_components - best.n_classes == 2:

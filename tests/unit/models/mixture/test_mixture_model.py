@@ -411,3 +411,11 @@ def test_the_number_of_components_by_bic(n_components):
     np.testing.assert_allclose(model.weights_, np.exp(model.class_log_prior_))
     with pytest.raises(DataError, match="n_components is 'few'; expected a whole number of at least 1, or 'auto'"):
         tb.Mixture("few").fit(rows)
+
+
+def test_an_automatic_number_of_components_says_what_it_cannot_start_from():
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(tb.DataError, match="X has 0 rows"):
+        tb.Mixture("auto").fit(rows[:0])
+    with pytest.raises(tb.DataError, match=r"initial is a model with a fixed number of components.*'auto'"):
+        tb.Mixture("auto").fit(rows, initial=tb.Mixture(2, random_state=0).fit(rows))
