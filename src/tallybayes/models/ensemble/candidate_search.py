@@ -22,7 +22,7 @@ from tallybayes.models.ensemble.ensemble_spec import TREES, EnsembleSpec, Member
 from tallybayes.models.ensemble.feature_views import RawColumns, numbers_of
 from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry, interval
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
-from tallybayes.models.ensemble.stacking import eliminate_members, pool_log_proba
+from tallybayes.models.ensemble.stacking import LEAST_WEIGHT, eliminate_members, pool_log_proba
 from tallybayes.models.inputs.features import is_name
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 
 _MOST_ROWS = 20_000  # of the folds, sampled at random; the selected models count all rows
-_LEAST_WEIGHT = 0.01  # of a member
 
 
 class Dependence(NamedTuple):
@@ -158,7 +157,7 @@ class _Ensemble(NamedTuple):
         losses = [float(np.average(one.losses, weights=candidates.scored_weight)) for one in members]
         best = min(generative, key=losses.__getitem__, default=None)
         kept, weights = eliminate_members(proba, candidates.codes, candidates.scored_weight, best)
-        weights = np.maximum(weights, _LEAST_WEIGHT)
+        weights = np.maximum(weights, LEAST_WEIGHT)
         by_weight = np.argsort(-weights, kind="stable").tolist()
         order, weights = [kept[k] for k in by_weight], weights[by_weight]
         pairs = zip(order, weights.tolist(), strict=True)

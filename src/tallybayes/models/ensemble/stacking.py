@@ -12,6 +12,7 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 _STEPS = 100
 _CLOSE = 1e-9  # convergence tolerance of the weights
 LEAST = -700.0  # lower bound of log probabilities
+LEAST_WEIGHT = 0.01  # of a member
 _RIDGE = 100.0  # prior precision of the pool's weights
 _TOLERATED, _MOST_ELIMINATED = 1e-3, 0.25  # increase of the loss by elimination, and weight of an eliminated member
 
@@ -43,8 +44,8 @@ def eliminate_members(
 ) -> tuple[list[int], np.ndarray]:
     """Return the numbers of the members of a pool and their weights, after backward elimination.
 
-    The member of the smallest weight is left out as long as the held-out log loss of the pool of the others is at most
-    0.1 % higher than that of all members.
+    The member of the smallest weight is left out as long as the weight is below 0.01, or the held-out log loss of the
+    pool of the others is at most 0.1 % higher than that of all members.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def eliminate_members(
         if weights[place] > _MOST_ELIMINATED:
             break
         found = pooled_weights(proba[:, others], codes, weight)
-        if _pool_loss(proba[:, others], codes, weight, found) > most:
+        if weights[place] >= LEAST_WEIGHT and _pool_loss(proba[:, others], codes, weight, found) > most:
             break
         members, weights = others, found
     return members, weights
