@@ -90,7 +90,9 @@ class TreeClassifier(ClassifierMixin, Estimator):
             all rows are counted, batch by batch. Their classes may be missing from the sample.
         y : array-like of shape (n,), or column name of X
         sample_weight : array-like of shape (n,), or column name of X, optional
-            The number of repetitions of each row, rounded to multiples of 2⁻¹⁶.
+            The number of repetitions of each row, rounded to multiples of 2⁻¹⁶. Repetitions are held out one at a time:
+            with weights above 1 the held-out predictions, and so the calibration, are too optimistic. Divide such
+            weights by the largest.
 
         Returns
         -------
