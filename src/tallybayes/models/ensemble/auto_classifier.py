@@ -593,8 +593,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
         X : array, data frame, list of dicts, or mapping of columns
         y : array-like of shape (n,), or column name of X
         sample_weight : array-like of shape (n,), or column name of X, optional
-            The number of repetitions of each row. Divide weights above 1 by the largest: trees hold repetitions out one at
-            a time, so their held-out losses would be too low.
+            The number of repetitions of each row. Divide weights above 1 by the largest: trees hold repetitions out one
+            at a time, so their held-out losses would be too low.
         groups : array-like of shape (n,), or column name of X, optional
             Rows of one group, such as a patient or a document, are held out together. A named column is no feature.
         order : array-like of shape (n,), or column name of X, optional
